@@ -150,9 +150,8 @@ CHOICES = (
     Choice(
         what="Which ADMM the corrected runs are",
         chosen="Where sums are trusted, a variant that is not the paper's: exact states, noise once on the sum of the "
-        "duals (DualConsensusADMM); a token without memory (walk); the paper's own, noise in the states, where "
-        "nobody is "
-        "trusted",
+        "duals (DualConsensusADMM); a token without memory (walk); the paper's own, noise in the states, where nobody "
+        "is trusted",
         why="The paper's algorithm has no sound bound of that order for sums or for the walk. Its Algorithm 6, the "
         "lasso "
         "in closed form, is centralized; its Figure 1 is federated.",

@@ -60,10 +60,8 @@ def _figure_1(results: Results, scores: Scores, right: Right) -> Figure:
         name="figure1",
         title="Figure 1: federated lasso, private ADMM and proximal DP-SGD",
         caption="Left: what the public code does, against the epsilon that it states (the paper's drawing has an "
-        "axis to "
-        "20). Right: the same runs "
-        "where they belong, at the epsilon of whoever sees every update, beside runs that keep to the stated total. "
-        "Bands: all seeds.",
+        "axis to 20). Right: the same runs where they belong, at the epsilon of whoever sees every update, beside runs "
+        "that keep to the stated total. Bands: all seeds.",
         panels=(
             Panel(title="as published", x=f"epsilon as stated (delta {DELTA:g})", curves=published, **common),
             Panel(

@@ -38,10 +38,8 @@ def theorem_2(results: Results) -> Objection:
         f"{shown(values['exact'])} (zCDP), {shown(values['exact'] / values['printed'])} times as much",
         stands=values["exact"] > values["printed"] * NUMERICAL,
         reading="The prox has the step gamma/n (with z = prox_{(gamma/n) r}), as in parts of the paper: then u_i "
-        "moves by "
-        f"4 lambda gamma L/n, the exact value is {shown(values['exact, step over n'])}, and the theorem is true, "
-        f"even for "
-        "whoever sees all of u.",
+        f"moves by 4 lambda gamma L/n, the exact value is {shown(values['exact, step over n'])}, and the theorem is "
+        "true, even for whoever sees all of u.",
         survives=values["exact, step over n"] > values["printed"] * NUMERICAL,
         correction="With prox_{gamma f_i} and full participation, whoever sees every mean: 32 n alpha K gamma^2 "
         "L^2/((n+1)^2 "
@@ -72,8 +70,7 @@ def theorem_3(results: Results) -> Objection:
         reading="With the step gamma/n in the prox the bound is true: seeing every update costs at most "
         f"{shown(values['local, step over n'])} then. But the first part of the same theorem is tight with gamma, and "
         "would be n^2 too large with gamma/n, so no reading makes both parts say what they should; and nothing would "
-        "be "
-        "gained by seeing sums only.",
+        "be gained by seeing sums only.",
         survives=values["local, step over n"] > values["printed"] * NUMERICAL,
         correction="Sampling revealed: K/(alpha-1) log(1-q+q exp((alpha-1) 8 alpha gamma^2 L^2/sigma^2)), q = m/n. "
         "With the "
@@ -111,11 +108,10 @@ def theorem_4(results: Results) -> Objection:
         ),
         stands=values["exact"] > values["printed"] * NUMERICAL,
         reading=f"K_i = K, the most that any path allows: the exact value is "
-        f"{'above' if values['exact'] > all_visits else 'below'} "
-        "that, too. With the step gamma/n in the prox the local bound alone, "
-        f"{shown(values['local, step over n'])}, gives the theorem; but then the local part of Theorem 3, with the "
-        f"same gamma, "
-        "is n^2 too large. For many users the excess that is known, for a path that is decoded, is small.",
+        f"{'above' if values['exact'] > all_visits else 'below'} that, too. With the step gamma/n in the prox the "
+        f"local bound alone, {shown(values['local, step over n'])}, gives the theorem; but then the local part of "
+        "Theorem 3, with the same gamma, is n^2 too large. For many users the excess that is known, for a path that is "
+        "decoded, is small.",
         survives=values["exact"] > all_visits * NUMERICAL and values["local, step over n"] > all_visits * NUMERICAL,
         correction="For Algorithm 4 only the local bound is proved, K/(alpha-1) log(1+(exp((alpha-1) 8 alpha gamma^2 "
         f"L^2/sigma^2)-1)/n), here {shown(values['ours'])}. A walk without memory at the users has amplification "

@@ -164,10 +164,8 @@ def _compared(grid: Any, results: Results) -> Figure:
         name="compared",
         title="Figure 3 on equal terms: released models at equal total epsilon",
         caption="One record replaced, every message seen. Left: nothing of ours. Right: every option that costs no "
-        "privacy and "
-        "that the method can take; the constants behind it were set by looking at Adult. Bands: 20th to 80th "
-        "percentile "
-        "over seeds.",
+        "privacy and that the method can take; the constants behind it were set by looking at Adult. Bands: 20th to "
+        "80th percentile over seeds.",
         panels=tuple(replace(panel, limits=_frame(panels)) for panel in panels),
     )
 
@@ -263,8 +261,7 @@ def _changes(grid: Any, results: Results) -> tuple[str, ...]:
         f"A run with a nominal epsilon of {epsilon:g} has a true total of {true:.4g}: the paper's runs keep what "
         f"they state.",
         f"With the noise that {epsilon:g} really asks for, the risk is {right:.4g} instead of {wrong:.4g}.",
-        f"Gradients at the average of what was heard, shortened, and an average of late iterates, all free, bring it "
-        f"to "
+        "Gradients at the average of what was heard, shortened, and an average of late iterates, all free, bring it to "
         f"{free:.4g}; gradient descent with a server that is not trusted either has {server:.4g}.",
         f"A single node's last iterate, as published, has a risk of {node:.4g}: release the average of the nodes.",
     )

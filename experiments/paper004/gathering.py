@@ -179,20 +179,16 @@ def _changes(grid: Any, results: Results) -> tuple[str, ...]:
     better = [right / free for _, right, free in pairs]
     return (
         f"The squared loss has unbounded gradients. Replacing a record (x, {BEFORE:g}) by (x, {AFTER:g}), |x| = 1, "
-        f"costs "
-        f"{rho['true rho']:.3g} in the first round, where {rho['nominal rho']:.3g} is accounted for (zCDP, nominal "
-        f"total "
-        f"epsilon {epsilon:g}).",
+        f"costs {rho['true rho']:.3g} in the first round, where {rho['nominal rho']:.3g} is accounted for (zCDP, "
+        f"nominal total epsilon {epsilon:g}).",
         f"With every record's gradient shortened to a public length and exact composition, the error of zCDP-NFL is "
         f"{min(dearer):.2g} to {max(dearer):.2g} times that of the published runs at the same number.",
-        f"Taking gradients at the average of what was heard, the prox of the regularizer and the average of late "
-        f"iterates "
-        f"is free of cost; it divides the error by {min(better):.2g} to {max(better):.2g}.",
+        "Taking gradients at the average of what was heard, the prox of the regularizer and the average of late "
+        f"iterates is free of cost; it divides the error by {min(better):.2g} to {max(better):.2g}.",
         *(
             f"{task}: as published, constant steps have "
             f"{factors(grid, results, 'published', task, 'zCDP-NFL', 'zCDP-NFL, constant step')} the error of steps "
-            f"that "
-            "fall."
+            "that fall."
             for task in TASKS
         ),
         "zCDP against (epsilon, delta) is no comparison of methods: it is one mechanism under two accountants, and the "

@@ -50,9 +50,8 @@ def two_accountants(results: Results) -> Objection:
             "The difference that is shown is the slack of advanced composition.",
         ),
         shown=f"nominal epsilon {asked['epsilon']:g}: the noise of the two accountants is really worth "
-        f"{shown(values[f'true epsilon, {FIRST}'])} and {shown(values[f'true epsilon, {SECOND}'])}; exactly "
-        f"composed, the "
-        f"first multipliers are {one:.5g} and {other:.5g}",
+        f"{shown(values[f'true epsilon, {FIRST}'])} and {shown(values[f'true epsilon, {SECOND}'])}; exactly composed, "
+        f"the first multipliers are {one:.5g} and {other:.5g}",
         stands=abs(one / other - 1) < 1e-6,
         reading="A statement on accounting: zCDP gives the same noise a smaller epsilon than advanced composition "
         "does.",

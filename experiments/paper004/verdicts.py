@@ -84,10 +84,8 @@ def _subgradients(grid: Any, results: Results, task: str) -> Verdict:
         reported="below",
         ours=f"subgradients: {told['published']} as published, {told['corrected']} corrected",
         because="The same falling steps, n^-1/4, for both; ADMM divides the noise by a larger denominator. The paper "
-        "does not "
-        f"state how steps fall, and the order depends on it: with n^-1/2 for both, subgradients have {steeper} the "
-        f"error as "
-        "published.",
+        "does not state how steps fall, and the order depends on it: with n^-1/2 for both, subgradients have "
+        f"{steeper} the error as published.",
     )
 
 

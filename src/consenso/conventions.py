@@ -1,4 +1,4 @@
-"""The terms that every guarantee is stated in, and their defaults. Each is written here once."""
+"""What several rooms must say alike: units, adjacencies and deltas of guarantees, and what learns from data."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LEARNERS = frozenset(
         *("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
     )
 )
-#: Those that may be told it instead: by which parameter, and by which value of it where not any value will do.
-TOLD: dict[str, tuple[str, str | None]] = {
+#: Those that may be given it instead: by which parameter, and by which value of it where not any value will do.
+GIVEN_BY: dict[str, tuple[str, str | None]] = {
     "SimpleImputer": ("strategy", "constant"),
     "OneHotEncoder": ("categories", None),
     "OrdinalEncoder": ("categories", None),

@@ -33,7 +33,7 @@ from tests.ports import free_port
 from consenso.audit.table import write_into
 from consenso.deployment import certs
 from consenso.engine.ledger_charge import LedgerCharge
-from consenso.federation.budget_guard import LedgerAllowance
+from consenso.federation.budget_guard import LedgerGuard
 from consenso.models import load_model
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.study import Study
@@ -98,9 +98,7 @@ def count_charges(report: Report, made: Federation, name: str, begun: int = 1) -
     """Compare a ledger with one that the plan is charged to once. begun: how often a run was begun anew on it."""
     ledger = Ledger.open(made.folder / f"{name}.ledger")
     undisturbed = Ledger.create(made.folder / f"{name}.once.ledger", dataset=name, budgets=[BUDGET])
-    LedgerAllowance(
-        Study.load(made.folder / "study.toml").plan(), LedgerCharge(ledger=undisturbed, run_id="once")
-    ).open()
+    LedgerGuard(Study.load(made.folder / "study.toml").plan(), LedgerCharge(ledger=undisturbed, run_id="once")).open()
     spent, once = (each.balances()[0].spent for each in (ledger, undisturbed))
     committed = [run for run in ledger.runs() if run.state == "committed"]
     report.ledgers += 1

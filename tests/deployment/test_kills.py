@@ -20,7 +20,7 @@ from tests.deployment.kills import (
 )
 
 from consenso.engine.ledger_charge import LedgerCharge
-from consenso.federation.budget_guard import LedgerAllowance
+from consenso.federation.budget_guard import LedgerGuard
 from consenso.privacy.ledger import Ledger
 from consenso.study import Study
 
@@ -28,7 +28,7 @@ from consenso.study import Study
 def charge(made: Federation, *runs: str, close: bool = True) -> Report:
     ledger = Ledger.create(made.folder / "ash.ledger", dataset="ash", budgets=[BUDGET])
     for run in runs:
-        guard = LedgerAllowance(Study.load(made.folder / "study.toml").plan(), LedgerCharge(ledger=ledger, run_id=run))
+        guard = LedgerGuard(Study.load(made.folder / "study.toml").plan(), LedgerCharge(ledger=ledger, run_id=run))
         guard.open()
         if close:
             guard.close()

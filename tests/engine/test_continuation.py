@@ -21,7 +21,7 @@ from consenso.engine.ledger_charge import LedgerCharge
 from consenso.engine.run import run
 from consenso.engine.trace import Trace
 from consenso.errors import InputError, PrivacyError
-from consenso.federation.budget_guard import LedgerAllowance, NoBudget
+from consenso.federation.budget_guard import LedgerGuard, NoBudget
 from consenso.federation.disk import Disk
 from consenso.federation.hub import HubRun
 from consenso.federation.node import Node
@@ -68,7 +68,7 @@ class Engine:
     def guard(self) -> Any:
         if not self.made.sampler.private:
             return NoBudget(self.made)
-        return LedgerAllowance(self.made, LedgerCharge(ledger=ledger_in(self.root, self.made.problem.unit), run_id="r"))
+        return LedgerGuard(self.made, LedgerCharge(ledger=ledger_in(self.root, self.made.problem.unit), run_id="r"))
 
     @property
     def shards(self) -> Shards:

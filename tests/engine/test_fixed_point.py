@@ -99,7 +99,7 @@ def test_shapes_and_empty_columns_come_back() -> None:
 
 def columns_of(made: Any, round_: int, told: tuple[float, float] = (1.0, 1.0)) -> tuple[GridColumn, ...]:
     form = HubMessageSchemas(made).at(round_).up
-    return columns(made, made.algorithm.releases, round_, form, dict.fromkeys(form.sealed, told))
+    return columns(made, round_, form, dict.fromkeys(form.terms, told))
 
 
 @pytest.mark.parametrize("multiplier", [1e-3, 0.7, 30.0, 1e5])

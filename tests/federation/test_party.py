@@ -20,7 +20,7 @@ from consenso.engine.coins import make_coins
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.errors import BudgetError, InputError, PrivacyError
 from consenso.federation.attendance import Attendance
-from consenso.federation.budget_guard import LedgerAllowance
+from consenso.federation.budget_guard import LedgerGuard
 from consenso.federation.disk import Disk, DiskError, read_journal
 from consenso.federation.hub import HubRun, Question
 from consenso.federation.party import Party
@@ -340,7 +340,7 @@ def ledger_of(folder: Path, epsilon: float) -> Ledger:
 def test_a_party_reserves_before_it_releases_and_commits_in_the_end(tmp_path):
     made = consensus(sampler=Safe(), rounds=2)
     ledger = ledger_of(tmp_path, 1000.0)
-    star = Star(made, tmp_path, guard=LedgerAllowance(made, LedgerCharge(ledger=ledger, run_id="r")))
+    star = Star(made, tmp_path, guard=LedgerGuard(made, LedgerCharge(ledger=ledger, run_id="r")))
     assert not ledger.runs()
     next(star.hub.rounds(star))
     assert [run.state for run in ledger.runs()] == ["reserved"]
@@ -355,7 +355,7 @@ def test_a_party_reserves_before_it_releases_and_commits_in_the_end(tmp_path):
 def test_a_ledger_that_does_not_allow_the_run_keeps_everything_inside(tmp_path):
     made = consensus(sampler=Safe())
     ledger = ledger_of(tmp_path, 0.01)
-    star = Star(made, tmp_path, guard=LedgerAllowance(made, LedgerCharge(ledger=ledger, run_id="r")))
+    star = Star(made, tmp_path, guard=LedgerGuard(made, LedgerCharge(ledger=ledger, run_id="r")))
     with pytest.raises(BudgetError):
         next(star.hub.rounds(star))
     assert star.party(0).disk.journal() == []
@@ -366,7 +366,7 @@ def test_safe_noise_needs_a_ledger_and_seeded_noise_has_none(tmp_path):
     with pytest.raises(PrivacyError, match="ledger of its own"):
         Star(consensus(sampler=Safe()), tmp_path).party(0)
     with pytest.raises(PrivacyError, match="simulation"):
-        LedgerAllowance(consensus(), LedgerCharge(ledger=ledger_of(tmp_path, 1.0), run_id="r"))
+        LedgerGuard(consensus(), LedgerCharge(ledger=ledger_of(tmp_path, 1.0), run_id="r"))
 
 
 def test_the_journal_has_the_scales_of_the_plan_and_says_what_was_handed_over(tmp_path):

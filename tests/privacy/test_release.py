@@ -62,7 +62,7 @@ def test_a_release_is_clipped_perturbed_and_recorded() -> None:
     assert [(e.round, e.name, e.share) for e in entries] == [(0, "value", 1.0)]
 
 
-def test_the_door_hides_nothing_from_an_algorithm_and_says_so() -> None:
+def test_a_releaser_hides_nothing_from_an_algorithm_and_says_so() -> None:
     releaser = opened(release())[0]
     held = inspect.getclosurevars(releaser.__call__ if not inspect.isfunction(releaser) else releaser).nonlocals
     assert any(isinstance(value, Seeded) or hasattr(value, "sampler") for value in held.values())
@@ -114,7 +114,7 @@ def test_values_that_are_not_finite_never_leave(bad: float) -> None:
         releaser("value", np.full((3, 4), bad))
 
 
-def test_nothing_behind_the_door_can_be_reached_or_replaced() -> None:
+def test_nothing_of_a_releaser_can_be_replaced() -> None:
     releaser, _, _, _ = opened(release())
     assert not hasattr(releaser, "__dict__")
     assert [name for name in dir(releaser) if not name.startswith("__")] == ["coins", "perturb"]
@@ -122,7 +122,7 @@ def test_nothing_behind_the_door_can_be_reached_or_replaced() -> None:
         releaser.noise = NoNoise()
 
 
-def test_a_sum_is_sealed_until_it_is_opened_with_noise() -> None:
+def test_a_sum_is_exact_until_it_is_opened_with_noise() -> None:
     each, way = release(at="sum"), policy(trust="curator")
     releaser, close, entries, largest = opened(each, way=way)
     token = releaser("value", np.arange(12.0).reshape(3, 4))

@@ -124,7 +124,9 @@ def test_one_drop_out_more_discards_the_round_and_nothing_is_unmasked(stage: str
         now = made.server._now
         assert now is not None
         assert not now.shares
-        request = Survivors(run=RUN, round=0, attempt=0, survivors=np.array(made.server.list_arrived(), dtype=np.int64))
+        request = Survivors(
+            run=RUN, occasion=Occasion(round=0), survivors=np.array(made.server.list_arrived(), dtype=np.int64)
+        )
         for party in made.server.list_arrived():
             with pytest.raises(PrivacyError, match="below the threshold"):
                 made.clients[party].reveal(request)
@@ -241,8 +243,8 @@ def test_a_public_key_that_is_none_is_refused() -> None:
     ("change", "reason"),
     [
         (lambda call: replace(call, run=bytes(32)), "another run"),
-        (lambda call: replace(call, round=1), "did not advertise for it"),
-        (lambda call: replace(call, attempt=1), "did not advertise for it"),
+        (lambda call: replace(call, occasion=Occasion(round=1)), "did not advertise for it"),
+        (lambda call: replace(call, occasion=Occasion(round=0, attempt=1)), "did not advertise for it"),
         (lambda call: replace(call, circle=bytes(32)), "another circle"),
         (lambda call: replace(call, roster=call.roster[::-1].copy()), "each once and ascending"),
         (lambda call: replace(call, roster=np.array([0, 1, 2, 3, 5])), "parties in 0..4"),
@@ -302,7 +304,7 @@ def test_masks_are_used_once() -> None:
         made.clients[1].mask(calls[1], made.values[2])
     made.clients[1].advertise(Occasion(round=5))
     with pytest.raises(PrivacyError, match="masks are used up"):
-        made.clients[1].mask(replace(calls[1], round=0), made.values[1])
+        made.clients[1].mask(replace(calls[1], occasion=Occasion(round=0)), made.values[1])
 
 
 def test_past_rounds_are_refused() -> None:
@@ -322,7 +324,7 @@ def test_past_rounds_are_refused() -> None:
 
 
 def survivors_of(made: Federation, *parties: int, **changes: Any) -> Any:
-    fields = {"run": RUN, "round": 0, "attempt": 0, "survivors": np.array(parties, dtype=np.int64)}
+    fields = {"run": RUN, "occasion": Occasion(round=0), "survivors": np.array(parties, dtype=np.int64)}
     return Survivors(**(fields | changes))
 
 
@@ -338,8 +340,8 @@ def test_a_client_refuses_lists_of_survivors_that_are_not_in_order() -> None:
         (survivors_of(made, 0, 1, 2, 3, 5), "members of the roster"),
         (survivors_of(made, 1, 2, 3), "below the threshold of 4 of 6"),
         (survivors_of(made, 0, 1, 1, 2, 3), "each once and ascending"),
-        (survivors_of(made, 0, 1, 2, 3, round=1), "did not advertise"),
-        (survivors_of(made, 0, 1, 2, 3, attempt=1), "did not advertise"),
+        (survivors_of(made, 0, 1, 2, 3, occasion=Occasion(round=1)), "did not advertise"),
+        (survivors_of(made, 0, 1, 2, 3, occasion=Occasion(round=0, attempt=1)), "did not advertise"),
         (survivors_of(made, 0, 1, 2, 3, run=bytes(32)), "another run"),
     ):
         with pytest.raises(ConsensoError, match=reason):
@@ -375,8 +377,8 @@ def test_the_server_refuses_messages_that_are_late_twice_or_of_another_shape() -
     sent = [clients[party].mask(calls[party], made.values[party]) for party in range(5)]
     for message, reason in (
         (replace(sent[0], run=bytes(32)), "another run"),
-        (replace(sent[0], round=3), "not of the step under way"),
-        (replace(sent[0], attempt=3), "not of the step under way"),
+        (replace(sent[0], occasion=Occasion(round=3)), "not of the step under way"),
+        (replace(sent[0], occasion=Occasion(round=0, attempt=3)), "not of the step under way"),
         (replace(sent[0], party=7), "no party 7"),
         (replace(sent[0], words=sent[0].words.astype(np.int64)), "64-bit words"),
     ):
@@ -406,7 +408,7 @@ def test_the_server_refuses_messages_that_are_late_twice_or_of_another_shape() -
 
 
 def _shares_like(made: Federation) -> Any:
-    return Shares(run=RUN, round=0, attempt=0, party=0, shares=np.zeros((5, 33), dtype=np.uint8))
+    return Shares(run=RUN, occasion=Occasion(round=0), party=0, shares=np.zeros((5, 33), dtype=np.uint8))
 
 
 @pytest.mark.parametrize("missing", [(), (2,)])

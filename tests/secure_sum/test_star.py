@@ -173,10 +173,10 @@ def test_a_party_refuses_what_is_not_in_order_and_carries_on(world: Any, caplog:
     logging.getLogger("consenso").setLevel(logging.WARNING)
     with caplog.at_level(logging.WARNING):
         for stage, body, reason in bad:
-            envelope = star.lines.envelope(0, kind="ask", round=1, stage=stage, body=body, counted=0)
-            call = star.lines.call(0, envelope, lambda answer: True)
-            assert star.lines.wait(lambda call=call: call.refusal is not None, 300.0), f"{stage} was not refused"
-            star.lines.drop(call)
+            envelope = star.channel.envelope(0, kind="ask", round=1, stage=stage, body=body, counted=0)
+            call = star.channel.call(0, envelope, lambda answer: True)
+            assert star.channel.wait(lambda call=call: call.refusal is not None, 300.0), f"{stage} was not refused"
+            star.channel.drop(call)
             assert re.search(reason, call.refusal or "")
     logging.getLogger("consenso").setLevel(logging.CRITICAL)
     assert disk.journal() == before
@@ -219,8 +219,8 @@ def test_a_server_cannot_hand_out_keys_of_its_own(world: Any, lie: str) -> None:
         here.join(party)
     running = threading.Thread(target=lambda: _until_stopped(hub.rounds(star)))
     running.start()
-    assert star.lines.wait(lambda: set(here.names) <= set(star.lines.refusals), 300.0)
-    told = dict(star.lines.refusals)
+    assert star.channel.wait(lambda: set(here.names) <= set(star.channel.refusals), 300.0)
+    told = dict(star.channel.refusals)
     star.stop()
     running.join(300)
     assert all(reason in told[party] for party in here.names if party != 2)

@@ -109,12 +109,12 @@ def test_canaries_that_no_record_hides_are_guessed() -> None:
 def test_every_other_record_stays_as_it_is(tmp_path: Path) -> None:
     study = study_at(tmp_path, "seed = 1")
     shards = study.shards()
-    chosen = canaries(study.problem(), 5, seed=0, constant=study.model.constant(study.data.bound))
+    chosen = canaries(study.problem(), 5, seed=0, constant=study.constant)
     planted = plant(shards, chosen, np.array([True, False, True, False, True]))
     before, after = (each.cohort()._rows.matrix for each in (shards, planted))
     assert np.array_equal(before[5:], after[5:])
     assert np.linalg.norm(after[:5], axis=1).max() <= study.problem().row_bound
-    assert np.allclose(after[[0, 2, 4], -1], study.model.constant(study.data.bound))
+    assert np.allclose(after[[0, 2, 4], -1], study.constant)
     assert planted.scaled_rows() == 0
 
 

@@ -64,17 +64,16 @@ from consenso.algorithms.averaging.steps import AveragedSteps, counts_scores
 from consenso.algorithms.preconditioning import length_laws, target_counts
 from consenso.algorithms.preconditioning.whitening import Slopes
 from consenso.algorithms.record_sums import Forgetful
-from consenso.algorithms.shape import Example, Source
+from consenso.algorithms.shape import PENALTIES, Example, Source, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, Squared, require_lipschitz, require_smooth
+from consenso.losses import Squared, require_lipschitz, require_smooth
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import RunSpec
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Unpenalized
+from consenso.regularizers import L1, L2, Unpenalized
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
@@ -233,13 +232,7 @@ class DualAveraging(AveragedSteps):
         """Six parties of five records, logistic loss."""
         return Example(
             algorithm=cls(),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=Unpenalized(inner=L2(strength=0.1), last=1),
-                features=3,
-                sizes=np.full(6, 5),
-                row_bound=1.0,
-            ),
+            problem=small_problem(Unpenalized(inner=L2(strength=0.1), last=1)),
             noise={
                 "mean": GaussianNoise(multiplier=2.0),
                 "squares": GaussianNoise(multiplier=2.0),
@@ -248,14 +241,7 @@ class DualAveraging(AveragedSteps):
             trusts=("curator", "secure-sum", "local"),
             exact=cls(clip=1e3, width=1.0),
             exact_rounds=400,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-                Unpenalized(inner=L1(strength=0.02), last=1),
-            ),
+            regularizers=(*PENALTIES, Unpenalized(inner=L1(strength=0.02), last=1)),
         ).vary(
             {"clip": 0.5, "width": 0.6, "smoothing": 0.1, "scaling": 0.0},
             {

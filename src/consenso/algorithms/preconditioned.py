@@ -51,18 +51,17 @@ from consenso.algorithms.preconditioning.whitening import (
     sum_moments,
     sum_shortened_moments,
 )
-from consenso.algorithms.shape import Example, Source
+from consenso.algorithms.shape import PENALTIES, Example, Source, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.metric import Metric, pack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import RunSpec
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L2
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
@@ -221,20 +220,12 @@ class PreconditionedFixedPoint(WhitenedSteps):
         """Six parties of five records, logistic loss."""
         return Example(
             algorithm=cls(steps=7),
-            problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
+            problem=small_problem(L2(strength=0.1)),
             noise={"second moment": GaussianNoise(multiplier=2.0), "gradient": GaussianNoise(multiplier=1.0)},
             trusts=("curator", "secure-sum", "local"),
             exact=cls(steps=149, clip=1e6, averaging=False),
             exact_rounds=150,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"steps": 2, "fewest_steps": 1, "clip": 0.5, "averaging": False, "damping": False},
             {

@@ -33,18 +33,26 @@ from consenso.algorithms.dp_sgd import check_averaging
 from consenso.algorithms.networked import running_average
 from consenso.algorithms.preconditioning import noise_levels, whitening
 from consenso.algorithms.preconditioning.whitening import Slopes, gradient_release, moment_release
-from consenso.algorithms.shape import Example, Heard, Source, per_row, require_positive
+from consenso.algorithms.shape import (
+    PENALTIES,
+    RING_WITH_CHORD,
+    Example,
+    Heard,
+    Source,
+    per_row,
+    require_positive,
+    small_problem,
+)
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.metric import Metric, estimate_metric, pack_symmetric, unpack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public, postprocess
 from consenso.privacy.run_spec import RunSpec
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
 
@@ -251,20 +259,12 @@ class PreconditionedGossip:
         noise = {MOMENT: GaussianNoise(multiplier=2.0), GRADIENT: GaussianNoise(multiplier=1.0)}
         return Example(
             algorithm=cls(steps=6, mixing=1),
-            problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
+            problem=small_problem(L2(strength=0.1)),
             noise=noise,
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            topology=RING_WITH_CHORD,
             exact=cls(steps=400, clip=1e6, averaging=0.0),
             exact_rounds=421,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"steps": 7, "mixing": 0, "share": 0.3, "step": 0.8, "clip": 2.0, "averaging": 0.0, "averages": 4.0},
         )

@@ -98,7 +98,7 @@ class Shadow:
 
 
 def differs(mine: Any, theirs: Any, places: IntArray) -> NDArray[np.bool_]:
-    """In which trials a message of a follower is not the one that was sent; sealed fields say nothing."""
+    """In which trials a message of a follower is not the one that was sent; terms of sums say nothing."""
     wrong = np.zeros(len(places), dtype=np.bool_)
     for each in dataclasses.fields(mine):
         own_value, sent = getattr(mine, each.name), getattr(theirs, each.name)

@@ -1,4 +1,4 @@
-"""Doors for the audit: one that notes what was released, and two that answer with what somebody has already heard.
+"""Releasers for the audit: one that notes what was released, and two that answer with what somebody has already heard.
 
 The runs that are attacked use the library's own releaser with its own noise. Beside each of them the attacker follows
 what a party would have computed had its data been those of world zero or of world one. There the releaser does not
@@ -31,7 +31,7 @@ class ReleaseCall:
     repetition: int
     exact: Array  # (rows, size), clipped; for a perturbed objective the minimiser
     scale: Array  # (rows,)
-    answer: Array | None  # (rows, size); None where the value was sealed for a sum
+    answer: Array | None  # (rows, size); None where the value is a term of a sum
     curvature: Array | None = None  # of a perturbed objective as a follower sees it, (rows,)
 
     def at(self, rows: IntArray | slice) -> ReleaseCall:
@@ -124,8 +124,8 @@ class Echo(_Noting):
         exact = np.array(check_value(release, value, len(self._facts.cohort), bound, share))
         answer = self._answer(name)
         self.calls.append(ReleaseCall(release, repetition, exact, self._scale(release, bound, share), answer))
-        sealed = SumTerm(release, 0, repetition, exact, bound, share)
-        return sealed if answer is None else answer.copy()  # type: ignore[return-value]
+        term = SumTerm(release, 0, repetition, exact, bound, share)
+        return term if answer is None else answer.copy()  # type: ignore[return-value]
 
     def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
         """The minimiser of the run; noted are the one without noise and how stiff the objective is around it."""

@@ -180,11 +180,12 @@ def train_repeatedly(name: str, study: Study, out: Path, runs: int) -> list[dict
 
 def plan_or_train(name: str, study: Study, out: Path | None) -> dict[str, Any]:
     """What is compared of a study: its plan, and with a folder for its run what it reached."""
+    from consenso.study.folder import finite
     from consenso.study.plan_summary import summarize_plan
 
     found = summarize_plan(study)
     row = {**_row(name, found.card, found.observer), "setting": study.setting.kind}
-    row["noise"] = {release: _finite(scale) for release, scale in found.noise.items()}
+    row["noise"] = {release: finite(scale) for release, scale in found.noise.items()}
     row["predicted"] = None if found.prediction is None else found.prediction.excess_risk
     if out is not None:
         from consenso.study.training import train
@@ -211,6 +212,8 @@ def _of_run(name: str, path: Path) -> dict[str, Any]:
 
 def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
     """What a card says, with epsilon by observer for the unit and adjacency that it was made for."""
+    from consenso.study.folder import finite
+
     unit, adjacency = card.data["unit"], card.data["adjacency"]
     return {
         "name": name,
@@ -224,7 +227,7 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
         "promised": _find_epsilon(card, observer),
         "simulation": card.simulation,
         "epsilon": {
-            entry.observer.partition(":")[0]: _finite(entry.epsilon)
+            entry.observer.partition(":")[0]: finite(entry.epsilon)
             for entry in card.entries
             if (entry.unit, entry.adjacency) == (unit, adjacency)
         },
@@ -298,7 +301,3 @@ def _text(value: Any) -> str:
     if value == "inf":
         return "no guarantee"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _finite(value: float) -> float | str:
-    return value if math.isfinite(value) else "inf"

@@ -42,20 +42,24 @@ def join(
     Example: consenso join study.toml --server hub.example:7447 --party clinic-a --data a.csv --certs certs/clinic-a
     --ledger a.ledger
     """
-    from consenso.deployment.join import Member, PartyOptions
+    from consenso.deployment.join import Member
     from consenso.study import Study
 
     with cluster(engine, scheduler) as client:
-        own = PartyOptions(
-            study=Study.load(study),
-            party=party,
-            data=data,
-            server=server,
-            certs=certs,
-            state=state or Path(f"{party}.state"),
-            out=out or Path(f"{party}.run"),
-            ledger=ledger,
-            label=label,
-            client=client,
-        )
-        run_service(lambda: Member(own), as_json=as_json, port=status_port)
+        loaded = Study.load(study)
+
+        def make() -> Member:
+            return Member(
+                loaded,
+                party,
+                data=data,
+                server=server,
+                certs=certs,
+                state=state or Path(f"{party}.state"),
+                out=out or Path(f"{party}.run"),
+                ledger=ledger,
+                label=label,
+                client=client,
+            )
+
+        run_service(make, as_json=as_json, port=status_port)

@@ -49,19 +49,23 @@ def peer(
 
     Example: consenso peer study.toml --name clinic-a --data a.csv --certs certs/clinic-a --ledger a.ledger
     """
-    from consenso.deployment.peer import PeerMember, PeerOptions
+    from consenso.deployment.peer import PeerMember
     from consenso.study import Study
 
-    own = PeerOptions(
-        study=Study.load(study),
-        name=name,
-        data=data,
-        addresses=addresses or study.parent / "addresses.toml",
-        certs=certs,
-        state=state or Path(f"{name}.state"),
-        out=out or Path(f"{name}.run"),
-        ledger=ledger,
-        label=label,
-        linger=linger,
-    )
-    run_service(lambda: PeerMember(own), as_json=as_json, port=status_port)
+    loaded = Study.load(study)
+
+    def make() -> PeerMember:
+        return PeerMember(
+            loaded,
+            name,
+            data=data,
+            addresses=addresses or study.parent / "addresses.toml",
+            certs=certs,
+            state=state or Path(f"{name}.state"),
+            out=out or Path(f"{name}.run"),
+            ledger=ledger,
+            label=label,
+            linger=linger,
+        )
+
+    run_service(make, as_json=as_json, port=status_port)

@@ -50,17 +50,13 @@ def serve(
     Example: consenso serve study.toml --listen 0.0.0.0:7447 --certs certs/server --out runs/study
     """
     from consenso.cli.train import default_folder
-    from consenso.deployment.serve import HubService, ServerOptions
+    from consenso.deployment.serve import HubService
     from consenso.study import Study
 
     loaded = Study.load(study)
-    own = ServerOptions(
-        study=loaded,
-        listen=listen,
-        certs=certs,
-        out=out or default_folder(loaded, study),
-        label=label,
-        patience=patience,
-        linger=linger,
-    )
-    run_service(lambda: HubService(own), as_json=as_json, port=status_port)
+    folder = out or default_folder(loaded, study)
+
+    def make() -> HubService:
+        return HubService(loaded, listen=listen, certs=certs, out=folder, label=label, patience=patience, linger=linger)
+
+    run_service(make, as_json=as_json, port=status_port)

@@ -80,10 +80,10 @@ def default_folder(study: Study, file: Path) -> Path:
 
 def summary(study: Study, found: Trained) -> dict[str, Any]:
     """What a run left, as JSON values."""
+    from consenso.study.folder import finite
     from consenso.study.plan_summary import epsilon_for
 
     observer = study.observer.key
-    epsilon = epsilon_for(found.card, observer)
     return {
         "folder": str(found.folder),
         "study": study.digest,
@@ -91,7 +91,7 @@ def summary(study: Study, found: Trained) -> dict[str, Any]:
         "rounds": found.rounds["rounds run"],
         "rounds_paid": found.rounds["rounds planned"],
         "observer": observer,
-        "epsilon": epsilon if epsilon < float("inf") else "inf",
+        "epsilon": finite(epsilon_for(found.card, observer)),
         "delta": found.card.delta,
         "simulation": found.card.simulation,
         "metrics": found.metrics,

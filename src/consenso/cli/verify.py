@@ -76,5 +76,5 @@ def _first_difference(path: Path) -> str | None:
     if found is None and path.is_dir():
         from consenso.study.verification import folder_faults
 
-        found = next(iter(folder_faults(path)), None)
+        found = next(folder_faults(path), None)
     return found

@@ -1,1 +1,1 @@
-"""What serve, join and peer do with a study: certificates, folders, status, and the run itself."""
+"""What serve, join, peer and Flower do with a study: certificates, folders, status, and the run itself."""

@@ -12,7 +12,7 @@ from consenso.engine.checkpoint import fingerprint
 from consenso.engine.codec import VERSION
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.errors import InputError
-from consenso.federation.budget_guard import BudgetGuard, LedgerAllowance, NoBudget
+from consenso.federation.budget_guard import BudgetGuard, LedgerGuard, NoBudget
 from consenso.federation.disk import Disk
 from consenso.privacy.ledger import Ledger
 from consenso.study import Study
@@ -59,7 +59,7 @@ def guard_of(study: Study, disk: Disk, ledger: Path | None, *, label: str) -> Bu
         return NoBudget(plan)
     nonce = (disk.read_bytes("nonce") or b"").decode()
     charge = LedgerCharge(ledger=Ledger.open(ledger), run_id=f"{run_of(study, label)[:16]}-{nonce}")
-    return LedgerAllowance(plan, charge)
+    return LedgerGuard(plan, charge)
 
 
 def read_addresses(path: Path, names: Mapping[int, str]) -> dict[int, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from consenso.deployment.engines import RemoteEngine, peer_kind
 from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, read_addresses, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.status import LiveStatus, budget_of
+from consenso.deployment.status import LiveStatus
 from consenso.federation.exchange import Exchanger
 from consenso.federation.walker import Walker
 from consenso.secure_sum.tree_peer import TreePeer
@@ -20,59 +19,49 @@ from consenso.transport.zenoh.tls import Credentials
 ENGINE = RemoteEngine("`consenso peer`", peer_kind)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PeerOptions:
-    """The options of a peer. `study` is the file that its own operator has read and accepted."""
-
-    study: Study
-    name: str
-    data: Path | None
-    addresses: Path
-    certs: Path
-    state: Path
-    out: Path
-    ledger: Path | None = None
-    label: str = "1"
-    linger: float = 60.0
-
-
 class PeerMember:
-    """Takes part in a graph; everything that can be wrong is found before the network is opened."""
+    """Takes part in a graph; everything that can be wrong is found before the network is opened.
 
-    def __init__(self, options: PeerOptions) -> None:
-        self.options, study = options, options.study
-        index, names = place_of(study, options.name), names_of(study)
-        plan = study.plan()
+    study: the file that the peer's own operator has read and accepted. linger: seconds to wait in the end for
+    neighbours that are not done.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        name: str,
+        *,
+        data: Path | None,
+        addresses: Path,
+        certs: Path,
+        state: Path,
+        out: Path,
+        ledger: Path | None,
+        label: str,
+        linger: float,
+    ) -> None:
+        index, names = place_of(study, name), names_of(study)
+        plan, run = study.plan(), run_of(study, label)
         kind = peer_kind(plan)
-        addresses = read_addresses(options.addresses, names)
-        credentials = Credentials.load(options.certs, name=options.name)
-        self._run, self._folder = run_of(study, options.label), prepare(options.out, again=run_of(study, options.label))
-        shards = study.party_shards(options.name, options.data)
-        disk = disk_of(study, options.state, owner=options.name, label=options.label)
-        guard = guard_of(study, disk, options.ledger, label=options.label)
-        extra: dict[str, Any] = {"guard": guard}
+        listed = read_addresses(addresses, names)
+        credentials = Credentials.load(certs, name=name)
+        self._study, self._run, self._folder = study, run, prepare(out, again=run)
+        shards = study.party_shards(name, data)
+        disk = disk_of(study, state, owner=name, label=label)
+        extra: dict[str, Any] = {"guard": guard_of(study, disk, ledger, label=label)}
         if kind is TreePeer:
-            extra["signatures"] = credentials.signatures(names, self._run)
+            extra["signatures"] = credentials.signatures(names, run)
         self.worker: Exchanger | Walker = kind(plan, shards, index, disk, **extra)
-        self.status = LiveStatus(
-            role="peer",
-            name=options.name,
-            run=self._run,
-            rounds=plan.rounds,
-            delta=study.privacy.delta,
-            simulation=study.simulation,
-            budget=budget_of(plan, study.privacy.delta),
-            round=self.worker.round + 1,
-            up={names[other]: False for other in self.worker.neighbours},
-        )
+        done, others = self.worker.round + 1, [names[other] for other in self.worker.neighbours]
+        self.status = LiveStatus.of(study, role="peer", name=name, run=run, done=done, others=others)
         self._names = names
         self._peer = GraphPeer(
             self.worker,
             names,
-            addresses,
-            run=self._run,
+            listed,
+            run=run,
             credentials=credentials,
-            linger=options.linger,
+            linger=linger,
             changed=self._note_presence,
             refused=lambda who, reason: self.status.note_refusal(names[int(who)], reason),
             advanced=lambda: self.status.note_round(self.worker.round + 1),
@@ -83,7 +72,7 @@ class PeerMember:
         self.status.set_state("waiting")
         self._peer.run()
         rounds = self.worker.plan.rounds
-        out = write(self.options.study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
+        out = write(self._study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
         self.status.set_state("ended")
         self.worker.disk.close()
         return out
@@ -93,5 +82,5 @@ class PeerMember:
         self._peer.stop()
 
     def _note_presence(self, who: int | str, here: bool) -> None:
-        self.status.lines = self._peer.lines
+        self.status.channel = self._peer.channel
         self.status.note_presence(self._names[int(who)], here)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from consenso.deployment.engines import RemoteEngine, server_parts
 from consenso.deployment.identity import disk_of, names_of, run_of
 from consenso.deployment.outcome import keep_model, prepare, read_kept_model, write
-from consenso.deployment.status import LiveStatus, budget_of
+from consenso.deployment.status import LiveStatus
 from consenso.federation.hub import HubRun
 from consenso.study import Study
 from consenso.study.folder import RunFolder
@@ -18,61 +17,44 @@ from consenso.transport.zenoh.tls import Credentials
 ENGINE = RemoteEngine("`consenso serve` and `join`", server_parts)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerOptions:
-    """The options of a server. patience: seconds that a sampled round waits for an answer. linger: seconds that the
-    server waits in the end for parties to take the model.
+class HubService:
+    """Runs a federation; everything that can be wrong is found before the network is opened.
+
+    patience: seconds that a sampled round waits for an answer. linger: seconds that the server waits in the end for
+    parties to take the model.
     """
 
-    study: Study
-    listen: str
-    certs: Path
-    out: Path
-    label: str = "1"
-    patience: float = 60.0
-    linger: float = 60.0
-
-
-class HubService:
-    """Runs a federation; everything that can be wrong is found before the network is opened."""
-
-    def __init__(self, options: ServerOptions) -> None:
-        self.options, study = options, options.study
-        self.plan = study.plan()
-        self._parts = server_parts(self.plan)
-        self._names, self._run = names_of(study), run_of(study, options.label)
-        credentials = Credentials.load(options.certs, name=SERVER)
-        self._folder: RunFolder = prepare(options.out, again=self._run)
+    def __init__(
+        self, study: Study, *, listen: str, certs: Path, out: Path, label: str, patience: float, linger: float
+    ) -> None:
+        self._study, self._linger = study, linger
+        plan = study.plan()
+        parts = server_parts(plan)
+        self._names, self._run = names_of(study), run_of(study, label)
+        credentials = Credentials.load(certs, name=SERVER)
+        self._folder: RunFolder = prepare(out, again=self._run)
         self._handed: bytes | None = None
         self.hub: HubRun | None = None
         if self._folder.complete:
             self._handed, done = read_kept_model(self._folder)
         else:
-            disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=options.label)
-            self.hub = HubRun(self.plan, disk, summation=self._parts.summation)
+            disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=label)
+            self.hub = HubRun(plan, disk, summation=parts.summation)
             done = self.hub.round
-        self.status = LiveStatus(
-            role="server",
-            name=SERVER,
-            run=self._run,
-            rounds=self.plan.rounds,
-            delta=study.privacy.delta,
-            simulation=study.simulation,
-            budget=budget_of(self.plan, study.privacy.delta),
-            round=done,
-            up=dict.fromkeys(self._names.values(), False),
+        self.status = LiveStatus.of(
+            study, role="server", name=SERVER, run=self._run, done=done, others=self._names.values()
         )
         self._star = StarHub(
             self._names,
             run=self._run,
-            listen=options.listen,
+            listen=listen,
             credentials=credentials,
-            limit=self._parts.limit,
-            patience=options.patience,
+            limit=parts.limit,
+            patience=patience,
             changed=lambda who, here: self.status.note_presence(self._names[int(who)], here),
             refused=lambda who, reason: self.status.note_refusal(self._names[int(who)], reason),
         )
-        self.status.lines = self._star.lines
+        self.status.channel = self._star.channel
 
     def run(self) -> Path:
         """Run the rounds that are left, write the folder, and hand the model to the parties; again, if that was all."""
@@ -81,21 +63,15 @@ class HubService:
             status.set_state("waiting")
             if hub is None:
                 assert self._handed is not None
-                self._star.end(self._handed, seconds=self.options.linger)
+                self._star.end(self._handed, seconds=self._linger)
                 status.set_state("ended")
                 return self._folder.path
             for done in hub.rounds(self._star):
                 status.note_round(done.round + 1, tuple(self._names[party] for party in done.missing))
-            out = write(
-                self.options.study,
-                self._folder,
-                hub.model(),
-                rounds=hub.round,
-                run=self._run,
-                missing=self._list_missing(hub),
-            )
+            missing = self._list_missing(hub)
+            out = write(self._study, self._folder, hub.model(), rounds=hub.round, run=self._run, missing=missing)
             keep_model(self._folder, hub.model_bytes())
-            self._star.end(hub.model_bytes(), seconds=self.options.linger)
+            self._star.end(hub.model_bytes(), seconds=self._linger)
             status.set_state("ended")
             hub.disk.close()
             self._folder.discard()

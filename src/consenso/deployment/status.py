@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -15,6 +15,8 @@ from consenso.errors import InputError
 from consenso.pages import STYLE
 from consenso.planning.plan import Plan
 from consenso.privacy.card.depths import observer_name
+from consenso.study import Study
+from consenso.study.folder import finite
 from consenso.transport.zenoh.channel import Channel
 
 State = Literal["starting", "waiting", "running", "ended", "stopped"]
@@ -24,11 +26,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 def budget_of(plan: Plan, delta: float) -> dict[str, float | str]:
     """Epsilon of the whole run for every observer: all of it is charged when a run begins."""
-    found: dict[str, float | str] = {}
-    for observer in plan.observers():
-        epsilon = plan.guarantee(observer, delta).epsilon(delta)
-        found[observer.key] = float(epsilon) if epsilon < float("inf") else "inf"
-    return found
+    return {observer.key: finite(plan.guarantee(observer, delta).epsilon(delta)) for observer in plan.observers()}
 
 
 @dataclass
@@ -46,10 +44,26 @@ class LiveStatus:
     round: int = 0
     up: dict[str, bool] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
-    lines: Channel | None = None
+    channel: Channel | None = None
     listeners: list[Listener] = field(default_factory=list)
     _begun: float = field(default_factory=time.monotonic)
     _first: tuple[float, int] | None = None
+
+    @classmethod
+    def of(cls, study: Study, *, role: str, name: str, run: str, done: int, others: Iterable[str]) -> LiveStatus:
+        """Of a run of a study of which `done` rounds are over, before any of the others is there."""
+        plan, delta = study.plan(), study.privacy.delta
+        return cls(
+            role=role,
+            name=name,
+            run=run,
+            rounds=plan.rounds,
+            delta=delta,
+            simulation=study.simulation,
+            budget=budget_of(plan, delta),
+            round=done,
+            up=dict.fromkeys(others, False),
+        )
 
     def note_presence(self, who: str, here: bool) -> None:
         """Somebody came or went."""
@@ -76,7 +90,7 @@ class LiveStatus:
 
     def snapshot(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        lines = self.lines
+        channel = self.channel
         return {
             "role": self.role,
             "name": self.name,
@@ -88,9 +102,9 @@ class LiveStatus:
             "seconds_left": self._seconds_left(),
             "parties": {name: "up" if here else "down" for name, here in sorted(self.up.items())},
             "missing": dict(self.missing),
-            "refused": {} if lines is None else {lines.identity.others[k]: v for k, v in dict(lines.refusals).items()},
-            "bytes_sent": 0 if lines is None else lines.traffic.sent,
-            "bytes_received": 0 if lines is None else lines.traffic.received,
+            "refused": {channel.identity.others[k]: v for k, v in dict(channel.refusals).items()} if channel else {},
+            "bytes_sent": channel.traffic.sent if channel else 0,
+            "bytes_received": channel.traffic.received if channel else 0,
             "charged": {
                 "delta": self.delta,
                 "epsilon": dict(self.budget),

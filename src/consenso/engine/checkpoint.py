@@ -86,9 +86,7 @@ class Checkpoint:
 
     def save(self, run: InProcessRun) -> None:
         """Write a complete round; atomic. What follows from it may be shown when the call returns."""
-        held = self._live.draw_tokens()
-        self._write(run, held)
-        self._live.confirm(held)
+        self._live.store(lambda held: self._write(run, held))
 
     def _write(self, run: InProcessRun, held: Held) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -66,22 +66,22 @@ class Continuation:
         if self._tokens is None:
             return
         if self._opened:
-            self.confirm(self._held)
+            self._confirm(self._held)
             return
         if self._tokens.token(self._run) != self._held["now"]:
             # The state was stored, and the process ended before it could say so.
-            self.confirm(self._held)
-        following = self.draw_tokens()
-        store(following)
-        self.confirm(following)
+            self._confirm(self._held)
+        self.store(store)
         self._opened = True
 
-    def draw_tokens(self) -> Held:
-        """New tokens, to be stored in one transaction with the state that they belong to; `confirm` them then."""
-        return {"before": self._held["now"], "now": secrets.token_hex(16)}
+    def store(self, store: Callable[[Held], None]) -> None:
+        """Have a state stored with new tokens, in one transaction; when this returns, what follows may be sent."""
+        held: Held = {"before": self._held["now"], "now": secrets.token_hex(16)}
+        store(held)
+        self._confirm(held)
 
-    def confirm(self, stored: Held) -> None:
-        """Raise unless the state that was stored is the one that goes on: call it before anything of it is sent."""
+    def _confirm(self, stored: Held) -> None:
+        """Raise unless the state that was stored is the one that goes on."""
         if stored != self._held:
             self._held, self._replaced = stored, False
         if self._tokens is None or self._replaced:
@@ -141,5 +141,4 @@ def state_folder() -> Path:
 
 def draws_private_noise(plan: Plan) -> bool:
     """Whether a second draw would tell more than the first: not where noise is seeded, and not where there is none."""
-    policy = plan
-    return policy.sampler.private and not all(isinstance(noise, NoNoise) for noise in policy.noise.values())
+    return plan.sampler.private and not all(isinstance(noise, NoNoise) for noise in plan.noise.values())

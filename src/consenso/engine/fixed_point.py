@@ -16,7 +16,6 @@ refuses a plan whose public bounds do not rule it out.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -105,28 +104,55 @@ class Grids:
     """The grids of one round's sums: of contributions, and of what parties perturbed themselves."""
 
     def __init__(self, spec: RunSpec, declaration: Declaration, round_: int) -> None:
-        self._spec, self._declaration, self._round = spec, spec.remember(declaration), round_
+        self._spec, self._round = spec, round_
         self._largest = largest_bounds(spec, declaration, round_)
         # Those of the whole federation: what a cohort declares has the bounds of its own members.
-        self._releases = {release.name: release for release in self._declaration(spec.representatives().at(round_))}
+        everyone = spec.representatives().at(round_)
+        self._releases = {release.name: release for release in spec.remember(declaration)(everyone)}
 
     def check(self) -> None:
         """Refuse a round whose sums may not fit into 64 bits."""
-        for release in self._releases.values():
-            if release.at == "sum":
-                _check_fits(self._spec, release, self._largest, self._round)
+        for name, release in self._releases.items():
+            if release.at != "sum":
+                continue
+            if not math.isfinite(_contribution(release)):
+                raise PreconditionError(
+                    f"secure sum: no public bound on a whole contribution to {name!r} is known, so its sum may not fit "
+                    "into 64 bits; clip it."
+                )
+            # A bound that is named later scales value, noise and grid alike, up to the rounding of the grid to a power
+            # of two.
+            steps = self.reach(name, 1.0, 1.0, self._spec.parties) / self.contribution(name, 1.0, 1.0)
+            if steps * (2 if release.adaptive else 1) >= _CAPACITY:
+                raise PreconditionError(
+                    f"secure sum: a sum of {name!r} over {self._spec.parties} parties can reach {steps:.3g} steps of "
+                    f"the grid of its noise, and {_CAPACITY:.3g} fit into 64 bits; use fewer records or a clip."
+                )
 
-    def contribution(self, release: str, bound: float, share: float) -> float:
-        """The grid of the contributions to a release, with the bound and the share that they name."""
-        return _sum_grid(self._spec, self._releases[release], self._largest, self._round, bound, share)
+    def contribution(self, name: str, bound: float, share: float) -> float:
+        """The grid of the contributions to a release, with the bound and the share that they name.
 
-    def reach(self, release: str, bound: float, share: float, parties: int) -> float:
-        """The largest number that a sum of this many contributions to a release can hold."""
-        return _reach(self._spec, self._releases[release], self._largest, self._round, bound, share, parties)
+        It is that of the noise shares, or the finest on which the largest sum fits.
+        """
+        scale, sensitivity = self._share(name, bound, share)
+        grid = self._spec.sampler.grid(scale, sensitivity, self._releases[name].size)
+        return grid or _finest(self.reach(name, bound, share, self._spec.parties))
+
+    def reach(self, name: str, bound: float, share: float, parties: int) -> float:
+        """The largest sum of so many contributions: each at its bound, and noise that nobody will ever see."""
+        scale, _ = self._share(name, bound, share)
+        return parties * _contribution(self._releases[name]) * bound + _FARTHEST * math.sqrt(parties) * scale
 
     def own(self) -> float:
-        """The fine grid of everything else; such a column has two words."""
-        return _own_grid(self._spec, self._declaration, self._largest, self._round)
+        """The fine grid of what parties perturbed themselves and worked on: far below the last bits of its noise.
+
+        A column of it has two words.
+        """
+        reach = 0.0
+        for name in self._releases:
+            scale = float(np.max(self._spec.noise_for(name).scale(self._largest[name], self._round)))
+            reach += self._largest[name] + scale
+        return _finest(self._spec.parties * _HEADROOM * reach) / _FINE
 
     def column(self, name: str, value: Array, part: SumTerm | None) -> GridColumn:
         """How a field (parties, ...) is summed; `part` where it is a contribution to a release."""
@@ -134,6 +160,12 @@ class Grids:
             return GridColumn(name=name, shape=value.shape[1:], grid=self.own(), words=2)
         grid = self.contribution(part.release.name, part.bound, part.share)
         return GridColumn(name=name, shape=value.shape[1:], grid=grid)
+
+    def _share(self, name: str, bound: float, share: float) -> tuple[float, float]:
+        """Scale and sensitivity of a noise share, as the releaser draws it."""
+        sensitivity = float(self._largest[name] * bound / np.sqrt(share))
+        noise = self._spec.noise_for(name).split(self._spec.shares)
+        return float(noise.scale(sensitivity, self._round)), sensitivity
 
 
 def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | None:
@@ -161,63 +193,6 @@ def check(spec: RunSpec, declaration: Declaration) -> None:
             continue
         seen.add((releases, scales))
         Grids(spec, declaration, round_).check()
-
-
-def _check_fits(spec: RunSpec, release: Release, largest: Mapping[str, float], round_: int) -> None:
-    if not math.isfinite(_contribution(release)):
-        raise PreconditionError(
-            f"secure sum: no public bound on a whole contribution to {release.name!r} is known, so its sum may not fit "
-            "into 64 bits; clip it."
-        )
-    # A bound that is named later scales value, noise and grid alike, up to the rounding of the grid to a power of two.
-    steps = _reach(spec, release, largest, round_, 1.0, 1.0) / _sum_grid(spec, release, largest, round_, 1.0, 1.0)
-    if steps * (2 if release.adaptive else 1) >= _CAPACITY:
-        raise PreconditionError(
-            f"secure sum: a sum of {release.name!r} over {spec.parties} parties can reach {steps:.3g} steps of the "
-            f"grid of its noise, and {_CAPACITY:.3g} fit into 64 bits; use fewer records or a clip."
-        )
-
-
-def _sum_grid(
-    spec: RunSpec, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
-) -> float:
-    """The grid of the noise shares, or the finest on which the largest sum fits."""
-    scale, sensitivity = _share(spec, release, largest, round_, bound, share)
-    grid = spec.sampler.grid(scale, sensitivity, release.size)
-    return grid or _finest(_reach(spec, release, largest, round_, bound, share))
-
-
-def _own_grid(spec: RunSpec, declaration: Declaration, largest: Mapping[str, float], round_: int) -> float:
-    """The fine grid of what parties perturbed themselves and worked on: far below the last bits of its noise."""
-    reach = 0.0
-    for release in declaration(spec.representatives().at(round_)):
-        scale = float(np.max(spec.noise_for(release.name).scale(largest[release.name], round_)))
-        reach += largest[release.name] + scale
-    return _finest(spec.parties * _HEADROOM * reach) / _FINE
-
-
-def _share(
-    spec: RunSpec, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
-) -> tuple[float, float]:
-    """Scale and sensitivity of a noise share, as the releaser draws it."""
-    sensitivity = float(largest[release.name] * bound / np.sqrt(share))
-    noise = spec.noise_for(release.name).split(spec.shares)
-    return float(noise.scale(sensitivity, round_)), sensitivity
-
-
-def _reach(
-    spec: RunSpec,
-    release: Release,
-    largest: Mapping[str, float],
-    round_: int,
-    bound: float,
-    share: float,
-    parties: int | None = None,
-) -> float:
-    """The largest sum: every contribution at its bound, and noise that nobody will ever see."""
-    scale, _ = _share(spec, release, largest, round_, bound, share)
-    parties = spec.parties if parties is None else parties
-    return parties * _contribution(release) * bound + _FARTHEST * math.sqrt(parties) * scale
 
 
 def _contribution(release: Release) -> float:

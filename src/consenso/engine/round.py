@@ -55,7 +55,7 @@ class Parties(Protocol):
 
 
 def add_messages(parties: Parties, down: Any, total: RoundSum) -> Any:
-    """The sum of a round's messages, each sealed part opened."""
+    """The sum of a round's messages, each sum of terms opened."""
     active = parties.active()
     for cohort in active:
         for message in parties.send(cohort, down):

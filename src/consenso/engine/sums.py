@@ -18,7 +18,7 @@ from consenso.public_facts import PublicFacts
 
 
 class RoundSum:
-    """Adds messages up one after the other; sealed contributions are opened when all are there.
+    """Adds messages up one after the other; sums of terms are opened when all are there.
 
     `on_grid`: where the trust is a secure sum, it adds whole steps of the grids that masked sums have, and so gives
     what a deployment gives, bit for bit. Values have their noise by then. Discrete noise lies on the grid, and nothing
@@ -27,7 +27,7 @@ class RoundSum:
 
     def __init__(self, plan: Plan, facts: PublicFacts, record: Record = forget, *, on_grid: bool = False) -> None:
         self.plan, self.facts, self._record = plan, facts, record  # facts of everyone, at this round
-        self.sealed: dict[str, SumTerm] = {}  # by field, as it was last added
+        self.terms: dict[str, SumTerm] = {}  # by field, as it was last added
         self._kind: type[Any] | None = None
         self._fields: dict[str, _Total] = {}
         self._grids = grids_of(plan, plan.algorithm.releases, facts.round) if on_grid else None
@@ -38,7 +38,7 @@ class RoundSum:
         for each in dataclasses.fields(up):
             value = getattr(up, each.name)
             if isinstance(value, SumTerm):
-                self.sealed[each.name], value = value, value.value
+                self.terms[each.name], value = value, value.value
             self.add_row_values(each.name, value, cohort, weight)
 
     def add_row_values(self, name: str, values: Array, cohort: IntArray, weight: float = 1.0) -> None:
@@ -50,14 +50,14 @@ class RoundSum:
     def add_silence(self, cohort: IntArray) -> None:
         """The noise shares of parties that were not sampled."""
         facts = dataclasses.replace(self.facts, cohort=self.draws_as(cohort), degrees=None)
-        for name, part in self.sealed.items():
+        for name, part in self.terms.items():
             self.add_row_values(name, silent_share(self.plan, facts, part, self.largest), cohort)
 
     def open(self) -> Any:
-        """The summed message, each sealed sum opened."""
+        """The summed message, each sum of terms opened."""
         assert self._kind is not None
         summed = {name: total.value() for name, total in self._fields.items()}
-        for name, part in self.sealed.items():
+        for name, part in self.terms.items():
             summed[name] = self.open_part(part, summed[name])
         return self._kind(**summed)
 
@@ -70,7 +70,7 @@ class RoundSum:
         return cohort
 
     def open_part(self, part: SumTerm, total: Array) -> Array:
-        """What is heard of a sealed sum."""
+        """What is heard of a sum of terms."""
         return open_sum(self.plan, self.facts, part.change(total[None]), largest=self.largest, record=self._record)
 
     @property
@@ -82,7 +82,7 @@ class RoundSum:
         """How a field is summed in whole steps; None where it is summed as it is."""
         if self._grids is None or not np.issubdtype(value.dtype, np.floating):
             return None
-        return self._grids.column(name, value, self.sealed.get(name))
+        return self._grids.column(name, value, self.terms.get(name))
 
 
 class _Total:

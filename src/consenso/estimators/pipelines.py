@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from consenso.conventions import LEARNERS, TOLD
+from consenso.conventions import GIVEN_BY, LEARNERS
 
 
 class PipelineWarning(UserWarning):
@@ -35,7 +35,7 @@ def learns(step: Any) -> bool:
     name = type(step).__name__
     if name not in LEARNERS or not type(step).__module__.startswith("sklearn."):
         return False
-    key, public = TOLD.get(name, ("", None))
+    key, public = GIVEN_BY.get(name, ("", None))
     given = getattr(step, key, None)
     if public is not None:
         return bool(given != public)

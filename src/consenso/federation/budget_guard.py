@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from consenso.engine.continuation import LIVE, Continuation, draws_private_noise
+from consenso.engine.continuation import draws_private_noise
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.errors import PrivacyError
-from consenso.federation.disk import Disk
+from consenso.federation.disk import Disk, LiveDisk
 from consenso.planning.plan import Plan
 from consenso.privacy.ledger import charges_of
 
@@ -29,7 +29,7 @@ class BudgetGuard(Protocol):
         ...
 
 
-class LedgerAllowance:
+class LedgerGuard:
     """A ledger on the party's own disk, charged with the most that the plan can cost, as the party computes it."""
 
     def __init__(self, plan: Plan, charge: LedgerCharge) -> None:
@@ -59,11 +59,12 @@ class LedgerAllowance:
         self.charge.ledger.commit(self.charge.run_id)
 
 
-def continuation_on(disk: Disk, guard: BudgetGuard) -> Continuation:
-    """The one continuation of a party's run on its disk; refuses a copy of a run that went on elsewhere."""
+def go_on_with(disk: Disk, guard: BudgetGuard) -> LiveDisk:
+    """A party's disk, where the ledger knows it as the one that goes on; refuses a copy of a run that went on."""
     charge = guard.charge
-    run = disk.run if charge is None else f"{charge.run_id}/{disk.owner}"
-    return Continuation(None if charge is None else charge.ledger, run, disk.read_json(LIVE))
+    if charge is None:
+        return LiveDisk(disk, None, disk.run)
+    return LiveDisk(disk, charge.ledger, f"{charge.run_id}/{disk.owner}")
 
 
 class NoBudget:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from consenso.engine.continuation import LIVE, Continuation, Tokens
 from consenso.engine.row_binding import ROWS, bind_rows, check_rows
 from consenso.errors import ConsensoError, InputError
 from consenso.shards import Cohort
@@ -115,6 +116,21 @@ class Disk:
         with self._mutex:
             self._connection.close()
         os.close(self._lock)
+
+
+class LiveDisk:
+    """A disk that is the one continuation of its owner's run; of a copy, or of an older state, nothing is sent."""
+
+    def __init__(self, disk: Disk, tokens: Tokens | None, run: str) -> None:
+        self._disk, self._live = disk, Continuation(tokens, run, disk.read_json(LIVE))
+
+    def go_on(self) -> None:
+        """Be the one continuation of this run, or raise."""
+        self._live.open(lambda held: self._disk.commit({LIVE: held}))
+
+    def commit(self, changes: Mapping[str, Any], journal: Iterable[Mapping[str, Any]]) -> None:
+        """Write all of this or nothing; when the call returns it survives a power cut, and may be sent."""
+        self._live.store(lambda held: self._disk.commit({**changes, LIVE: held}, journal))
 
 
 def read_journal(folder: Path) -> list[dict[str, Any]]:

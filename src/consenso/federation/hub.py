@@ -22,10 +22,10 @@ from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array, IntArray
 from consenso.engine.codec import decode, encode, encode_values
 from consenso.engine.coins import make_coins
-from consenso.engine.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
+from consenso.engine.continuation import UserTokens, draws_private_noise
 from consenso.engine.round import take_hub_round
 from consenso.errors import InputError
-from consenso.federation.disk import Disk
+from consenso.federation.disk import Disk, LiveDisk
 from consenso.federation.message_schemas import HubMessageSchemas
 from consenso.federation.party import NEVER
 from consenso.federation.ranges import cut_numbers, largest_number
@@ -73,8 +73,7 @@ class HubRun:
         require_sampler(plan)
         self.plan, self.disk = plan, disk
         draws = plan.mode.noise_at_hub and draws_private_noise(plan)
-        tokens: Tokens | None = UserTokens() if draws else None
-        self._live = Continuation(tokens, f"{disk.run}/{disk.owner}", disk.read_json(LIVE))
+        self._live = LiveDisk(disk, UserTokens() if draws else None, f"{disk.run}/{disk.owner}")
         self._summation = summation or plain_parts(plan)[0]
         self._schemas = HubMessageSchemas(plan)
         self._partial = own_coins(plan)
@@ -101,13 +100,13 @@ class HubRun:
 
     def rounds(self, conversation: Conversation) -> Iterator[Round]:
         """Run the rounds that are left; yields after each is kept."""
-        self._go_on()
+        self._live.go_on()
         while not self.finished:
             yield self._round(conversation)
 
     def model(self) -> Array:
         """The model as it stands."""
-        self._go_on()
+        self._live.go_on()
         model: Array = self.plan.algorithm.model(self.plan.facts.at(self.round), self._hub)
         return model
 
@@ -116,10 +115,6 @@ class HubRun:
         return encode_values("Model", {"model": np.asarray(self.model(), dtype=np.float64)})
 
     # --- inside -------------------------------------------------------------------------------------------------
-
-    def _go_on(self) -> None:
-        """Be the one continuation of this run, or raise."""
-        self._live.open(lambda held: self.disk.commit({LIVE: held}))
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -182,9 +177,7 @@ class HubRun:
         told = Round(round=round_, missing=tuple(sorted(set(silent) - set(gathered.counted))))
         row = {"what": "round", "round": round_, "missing": list(told.missing), "releases": book.releases}
         changes: dict[str, Any] = {f"memory/{name}": memory.get(name) for name in before | set(memory)}
-        held = self._live.draw_tokens()
-        self.disk.commit({**changes, "hub": encode(after), "place": place, LIVE: held}, [row])
-        self._live.confirm(held)
+        self._live.commit({**changes, "hub": encode(after), "place": place}, [row])
         return told
 
     def _coins(self, place: dict[str, Any]) -> Coins:

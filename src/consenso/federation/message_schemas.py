@@ -28,38 +28,38 @@ from consenso.privacy.noise import NoNoise
 from consenso.privacy.releaser import SumTerm
 from consenso.public_facts import PublicFacts
 
-BOUND, SHARE = ":bound", ":share"  # a sealed field travels as its value, its bound and its share
+BOUND, SHARE = ":bound", ":share"  # the term of a sum travels as its value, its bound and its share
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSchema:
-    """How a party's message travels: its record, and for each sealed field what it is a contribution to."""
+    """How a party's message travels: its record, and for each term of a sum the release that it belongs to."""
 
     record: type[Any]
     schema: RecordSchema
-    sealed: Mapping[str, SumTerm]
+    terms: Mapping[str, SumTerm]
 
     @classmethod
     def of(cls, message: Any) -> tuple[MessageSchema, bytes]:
         """The form of a message, and the message itself in bytes."""
         values: dict[str, Any] = {}
-        sealed: dict[str, SumTerm] = {}
+        terms: dict[str, SumTerm] = {}
         for each in dataclasses.fields(message):
             value = getattr(message, each.name)
             if isinstance(value, SumTerm):
                 values[each.name], values[each.name + BOUND] = value.value, float(value.bound)
                 values[each.name + SHARE] = float(value.share)
-                sealed[each.name] = value.change(np.zeros_like(value.value))
+                terms[each.name] = value.change(np.zeros_like(value.value))
             else:
                 values[each.name] = value
         kind = type(message)
-        form = cls(record=kind, schema=RecordSchema.of_values(kind.__name__, values), sealed=sealed)
+        form = cls(record=kind, schema=RecordSchema.of_values(kind.__name__, values), terms=terms)
         return form, encode_values(kind.__name__, values)
 
     def read(self, blob: bytes) -> Any:
         """The message in bytes that came from outside."""
         values = decode_values(blob, self.schema)
-        for name, like in self.sealed.items():
+        for name, like in self.terms.items():
             bound, share = values.pop(name + BOUND), values.pop(name + SHARE)
             if not (bound > 0 and 0 < share <= 1):
                 raise MessageError(f"{self.schema.record}: the bound or the share of {name!r} is out of range.")
@@ -67,11 +67,11 @@ class MessageSchema:
         return self.record(**values)
 
     def silence(self, costs: Mapping[str, tuple[float, float]]) -> Any:
-        """A message that adds nothing to a sum, with the bound and share of each sealed field."""
+        """A message that adds nothing to a sum, with the bound and share of each term of a sum."""
         zeros: dict[str, Any] = {
             each.name: np.zeros(each.shape) for each in self.schema.fields if not each.name.endswith((BOUND, SHARE))
         }
-        for name, like in self.sealed.items():
+        for name, like in self.terms.items():
             zeros[name] = like.change(like.value, *costs[name])
         return self.record(**zeros)
 
@@ -163,7 +163,7 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
         return max(model.size, *(max(each.hub.size, each.down.size, each.up.schema.size) for each in forms))
 
     def costs(self, facts: PublicFacts, down: Any) -> dict[str, tuple[float, float]]:
-        """Bound and share that every party names for each sealed field, given what the hub really sends down."""
+        """Bound and share that every party names for each term of a sum, given what the hub really sends down."""
         parts = self.contributions(facts, down)
         return {name: (float(part.bound), float(part.share)) for name, part in parts.items()}
 

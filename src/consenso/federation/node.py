@@ -15,9 +15,8 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode, encode_values
-from consenso.engine.continuation import LIVE
 from consenso.errors import InputError
-from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
+from consenso.federation.budget_guard import BudgetGuard, NoBudget, go_on_with
 from consenso.federation.disk import Disk, bind_disk
 from consenso.federation.message_schemas import PeerMessageSchemas
 from consenso.federation.node_round import take_node_round
@@ -38,7 +37,7 @@ class Node:
         self.neighbours = tuple(int(other) for other in plan.topology.neighbors(party))
         self._step = SinglePartyStep(plan, shards, party)
         self._guard = guard or NoBudget(plan)
-        self._live = continuation_on(disk, self._guard)
+        self._live = go_on_with(disk, self._guard)
         bind_disk(disk, self._step.cohort)
         self._schemas = PeerMessageSchemas(plan)
         self._mutex = threading.RLock()
@@ -93,7 +92,7 @@ class Node:
     def begin(self) -> None:
         """Say something in the first round, unless that is done."""
         with self._mutex:
-            self._go_on()
+            self._live.go_on()
             if self.round != NEVER:
                 return
             self._guard.open()
@@ -101,13 +100,10 @@ class Node:
 
     def get_message(self, round_: int, other: int) -> bytes | None:
         """What was said in a round, the same to all; None if that is still to come."""
-        return self._get_message(round_)
-
-    def _get_message(self, round_: int) -> bytes | None:
         with self._mutex:
             if round_ > self.round:
                 return None
-            self._go_on()
+            self._live.go_on()
             blob = self.disk.read_bytes(f"said/{round_}")
         if blob is None:
             raise MessageError(f"round {round_} is long over for this node.")
@@ -123,7 +119,7 @@ class Node:
         with self._mutex:
             round_, place = self.round, self._place
             forms, facts = self._schemas.at(round_), self._step.facts(round_)
-            own, state = self._get_message(round_), self.disk.read_bytes("state")
+            own, state = self.get_message(round_, self.index), self.disk.read_bytes("state")
             assert own is not None
             assert state is not None
             said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}
@@ -133,7 +129,7 @@ class Node:
                 self._say(round_ + 1, after, place["spent"])
                 return
             model = self.plan.algorithm.models(self._step.facts(round_ + 1), after)[0]
-            self._store({f"item/{self.item}": encode_values("Model", {"model": model})}, {"what": "model"})
+            self._live.commit({f"item/{self.item}": encode_values("Model", {"model": model})}, [{"what": "model"}])
 
     def check_item(self, name: str, blob: bytes) -> None:
         """Refuse what is nobody's model."""
@@ -148,7 +144,7 @@ class Node:
     def item_bytes(self, name: str) -> bytes | None:
         """What goes around under a name, if it is here and this disk is the one that goes on."""
         with self._mutex:
-            self._go_on()
+            self._live.go_on()
             return self.disk.read_bytes(f"item/{name}")
 
     def model(self) -> Array:
@@ -183,16 +179,7 @@ class Node:
             "state": encode(taken.state),
             "place": {"round": round_, "spent": taken.spent},
         }
-        self._store(changes, {"what": "step", "round": round_, "releases": list(taken.releases)})
-
-    def _go_on(self) -> None:
-        """Be the one continuation of this run, or raise."""
-        self._live.open(lambda held: self.disk.commit({LIVE: held}))
-
-    def _store(self, changes: dict[str, Any], row: dict[str, Any]) -> None:
-        held = self._live.draw_tokens()
-        self.disk.commit({**changes, LIVE: held}, [row])
-        self._live.confirm(held)
+        self._live.commit(changes, [{"what": "step", "round": round_, "releases": list(taken.releases)}])
 
 
 def check_graph(plan: Plan) -> None:

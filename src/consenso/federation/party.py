@@ -20,11 +20,10 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode
-from consenso.engine.continuation import LIVE
 from consenso.engine.row_binding import ROWS
 from consenso.errors import InputError
 from consenso.federation.attendance import Attendance
-from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
+from consenso.federation.budget_guard import BudgetGuard, NoBudget, go_on_with
 from consenso.federation.disk import Disk, bind_disk
 from consenso.federation.message_schemas import HubMessageSchemas, MessageSchema
 from consenso.federation.single_party_step import SinglePartyStep, Taken
@@ -61,7 +60,7 @@ class Party:
         self.plan, self.index, self.disk = plan, party, disk
         self._step = SinglePartyStep(plan, shards, party)
         self._guard = guard or NoBudget(plan)
-        self._live = continuation_on(disk, self._guard)
+        self._live = go_on_with(disk, self._guard)
         if not self.finished:
             bind_disk(disk, self._step.cohort)
         self._contributor = contributor or plain_parts(plan)[1]
@@ -124,7 +123,7 @@ class Party:
 
     def go_on(self) -> None:
         """Be the one continuation of this run, or raise."""
-        self._live.open(lambda held: self.disk.commit({LIVE: held}))
+        self._live.go_on()
 
     # --- inside -------------------------------------------------------------------------------------------------
 
@@ -171,9 +170,7 @@ class Party:
         changes: dict[str, Any] = {MEMORY + name: memory.get(name) for name in before | set(memory)}
         changes |= {f"answer/{stage}": answer, f"asked/{stage}": _digest(body)}
         sent = {"what": "sent", "round": round_, "stage": stage, "bytes": len(answer), "sha256": _digest(answer)}
-        held = self._live.draw_tokens()
-        self.disk.commit({**making.changes, **changes, "place": place, LIVE: held}, [*making.journal, sent])
-        self._live.confirm(held)
+        self._live.commit({**making.changes, **changes, "place": place}, [*making.journal, sent])
         return answer
 
     def _list_memory(self) -> list[str]:

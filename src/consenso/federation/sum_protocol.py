@@ -166,9 +166,9 @@ class PlainContributor:
 
 
 def expect_costs(turn: HubTurn, form: MessageSchema) -> dict[str, tuple[float, float]]:
-    """Bound and share of each sealed field, which follow from what the hub sent down and are the same for everyone."""
-    plain = dict.fromkeys(form.sealed, (1.0, 1.0))
-    if not any(part.release.adaptive or part.release.parts for part in form.sealed.values()):
+    """Bound and share of each term of a sum, which follow from what the hub sent down and are the same for everyone."""
+    plain = dict.fromkeys(form.terms, (1.0, 1.0))
+    if not any(part.release.adaptive or part.release.parts for part in form.terms.values()):
         return plain
     return turn.schemas.costs(turn.facts, turn.down)
 

@@ -19,12 +19,11 @@ from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, decode, decode_values, encode, encode_values
 from consenso.engine.coins import make_coins
-from consenso.engine.continuation import LIVE
 from consenso.engine.round import take_hub_round
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
 from consenso.federation.attendance import Attendance
-from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
+from consenso.federation.budget_guard import BudgetGuard, NoBudget, go_on_with
 from consenso.federation.disk import Disk, bind_disk
 from consenso.federation.message_schemas import HubMessageSchemas
 from consenso.federation.party import NEVER, model_schema
@@ -58,7 +57,7 @@ class Walker:
         self.neighbours = _neighbours(plan, party)
         self._step = SinglePartyStep(plan, shards, party)
         self._guard = guard or NoBudget(plan)
-        self._live = continuation_on(disk, self._guard)
+        self._live = go_on_with(disk, self._guard)
         bind_disk(disk, self._step.cohort)
         self._attendance = Attendance(plan, party)
         self._schemas = HubMessageSchemas(plan)
@@ -76,7 +75,7 @@ class Walker:
     def begin(self) -> None:
         """One party draws who has the token first; whoever knows that it does takes the first step."""
         with self._mutex:
-            self._go_on()
+            self._live.go_on()
             if self.index == FIRST and self.disk.read_bytes("item/start") is None:
                 first = self._draw(0, None)
                 self.disk.commit({"item/start": json.dumps(first).encode()}, [{"what": "start"}])
@@ -95,7 +94,7 @@ class Walker:
         with self._mutex:
             if not 0 <= number < self.plan.rounds:
                 raise MessageError("the token has a number that no round of the plan has.")
-            self._go_on()
+            self._live.go_on()
             if number <= self.round:
                 return  # it was here before: whoever sends it did not hear that it arrived
             self._visit(number, token)
@@ -106,7 +105,7 @@ class Walker:
         with self._mutex:
             place, token = self._place, self.disk.read_bytes("token")
             if token is not None:
-                self._go_on()
+                self._live.go_on()
         if token is None or place["to"] is None:
             return None
         return Hop(number=place["seen"] + 1, to=place["to"], token=token)
@@ -127,7 +126,7 @@ class Walker:
     def item_bytes(self, name: str) -> bytes | None:
         """What goes around under a name, if it is here and this disk is the one that goes on."""
         with self._mutex:
-            self._go_on()
+            self._live.go_on()
             return self.disk.read_bytes(f"item/{name}")
 
     def model(self) -> Array:
@@ -190,14 +189,7 @@ class Walker:
         if over:
             model = np.asarray(algorithm.model(following, after), dtype=np.float64)
             changes["item/model"] = encode_values("Model", {"model": model})
-        held = self._live.draw_tokens()
-        row = {"what": "step", "round": number, "releases": list(taken.releases)}
-        self.disk.commit({**changes, LIVE: held}, [row])
-        self._live.confirm(held)
-
-    def _go_on(self) -> None:
-        """Be the one continuation of this run, or raise."""
-        self._live.open(lambda held: self.disk.commit({LIVE: held}))
+        self._live.commit(changes, [{"what": "step", "round": number, "releases": list(taken.releases)}])
 
     def _draw(self, round_: int, here: int | None) -> int:
         """Who has the token in a round, by this party's own coin."""

@@ -67,8 +67,7 @@ class Constraint:
         if right.rows != left.rows or right.smallest == 0:
             raise InputError(
                 f"Constraint(right=... of {right.rows} rows and {right.columns} columns): it has one row for each of "
-                f"the "
-                f"{left.rows} rows of `left` and full column rank, so that y is unique; drop dependent columns."
+                f"the {left.rows} rows of `left` and full column rank, so that y is unique; drop dependent columns."
             )
 
     @classmethod
@@ -79,8 +78,7 @@ class Constraint:
         if not len(A) == len(B) == len(c):
             raise InputError(
                 f"Constraint.independent: `left`, `right` and `constant` have {len(A)}, {len(B)} and {len(c)} rows; "
-                f"one "
-                "each for every equation is needed."
+                "one each for every equation is needed."
             )
         whole = np.hstack([A, B])
         _, triangle, order = scipy.linalg.qr(whole.T, mode="economic", pivoting=True)

@@ -1,1 +1,1 @@
-"""Planning: what a run will do, what it will cost whom, and the rules behind "auto". No data are touched here."""
+"""Planning: what a run will do and what it will cost whom, before data are touched; solvers choose what to run."""

@@ -210,34 +210,33 @@ def _add_noise_of_sum(
     spec: RunSpec, query: PrivacyQuery, declaration: Declaration, release: Release, round_: int
 ) -> Event:
     """One use, all records of the party in it; the noise of the others counts where only the sum is seen."""
-    policy = spec
     largest = largest_bounds(spec, declaration, round_)[release.name]
-    drawn = float(np.max(policy.sensitivity(release, spec.facts, largest)))
+    drawn = float(np.max(spec.sensitivity(release, spec.facts, largest)))
     seen = float(np.max(release.bounds.at(query.unit, query.adjacency)))
-    noise = policy.noise_for(release.name)
+    noise = spec.noise_for(release.name)
     if noise.norm < release.norm:
         return Unbounded(
             f"{type(noise).__name__} protects what is bounded in the 1-norm, and {release.name!r} is in the 2-norm"
         )
-    event = noise.event(drawn, seen, round_, policy.sampler, release.size)
+    event = noise.event(drawn, seen, round_, spec.sampler, release.size)
     if isinstance(event, Unbounded):
         return event
     if release.parts and not isinstance(event, Gaussian):
         raise PreconditionError(
             f"Release {release.name!r} is made in parts, which adds up for Gaussian noise only; use GaussianNoise."
         )
-    if policy.mode.has_open_tree and isinstance(event, Gaussian):
+    if spec.mode.has_open_tree and isinstance(event, Gaussian):
         return sum_releases(event, count_hiding(spec, query, round_))
-    if release.at == "sum" and policy.mode.sums_in_steps and isinstance(event, Gaussian):
+    if release.at == "sum" and spec.mode.sums_in_steps and isinstance(event, Gaussian):
         # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
-        masked = policy.mode.has_masks
+        masked = spec.mode.has_masks
         others = (count_hiding(spec, query, round_) if masked else spec.parties - insiders(spec, query)) - 1
         if others < 1:
             return Unbounded("no honest party is left whose noise share could hide this one")
-        event = Gaussian(event.std * (others / policy.shares) ** 0.5, event.sensitivity, event.excess)
+        event = Gaussian(event.std * (others / spec.shares) ** 0.5, event.sensitivity, event.excess)
     in_the_sum = sight(spec, query, release) == "sum"
     # That this party is in every round does not say so of the others: in one round of a cyclic order it is alone.
-    everyone = isinstance(spec.schedule, Everyone) and policy.mode.noise_on_messages
+    everyone = isinstance(spec.schedule, Everyone) and spec.mode.noise_on_messages
     if in_the_sum and release.at == "sum" and everyone and isinstance(event, Gaussian):
         return sum_releases(event, max(1, spec.parties - insiders(spec, query)))
     return event

@@ -139,7 +139,7 @@ def open_releaser(
         record(entry)
         return (noise if split == 1 else noise.split(split)).sample(value, sensitivity, facts.round, at, spec.sampler)
 
-    class _Door:
+    class _StepReleaser:  # of closures, so that an algorithm can replace nothing of it
         __slots__ = ()
 
         def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released | SumTerm:
@@ -181,7 +181,7 @@ def open_releaser(
                     "declare it."
                 )
 
-    return _Door(), close  # type: ignore[return-value]
+    return _StepReleaser(), close  # type: ignore[return-value]
 
 
 def release_alone(

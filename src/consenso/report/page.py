@@ -116,9 +116,8 @@ def _movement(run: RunFiles) -> str:
     moved = columns.get("model movement")
     if not moved:
         return (
-            "<p class='quiet'>The movement of the model from round to round is not shown: it was not traced, or "
-            "the promise "
-            "does not cover whoever sees every round.</p>"
+            "<p class='quiet'>The movement of the model from round to round is not shown: it was not traced, or the "
+            "promise does not cover whoever sees every round.</p>"
         )
     first = int(run.trace["first round"]) if run.trace is not None else 0
     chart = line_chart(
@@ -170,10 +169,9 @@ def _parameters(run: RunFiles) -> str:
 def _verify(run: RunFiles) -> str:
     digest = run.card.to_json()["digest"]
     return (
-        "<p>Every figure on this page follows from the privacy card beside it. This computes all of them again, "
-        "from the "
-        "parameters up, and fails at the first that does not follow:</p>"
-        f"<pre>consenso verify {escape(run.folder.name)}</pre><p>and this attacks the guarantees with real runs:</p>"
-        f"<pre>consenso audit {escape(run.folder.name)}/study.toml --out {escape(run.folder.name)}/audit</pre>"
-        f"<p class='quiet'>Digest of the card: {escape(str(digest))}</p>"
+        "<p>Every figure on this page follows from the privacy card beside it. This computes all of them again, from "
+        "the parameters up, and fails at the first that does not follow:</p><pre>consenso verify "
+        f"{escape(run.folder.name)}</pre><p>and this attacks the guarantees with real runs:</p><pre>consenso audit "
+        f"{escape(run.folder.name)}/study.toml --out {escape(run.folder.name)}/audit</pre><p class='quiet'>Digest of "
+        f"the card: {escape(str(digest))}</p>"
     )

@@ -15,14 +15,14 @@ from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import event_of
 from consenso.privacy.card.text import figures_text, spread_text
-from consenso.privacy.guarantee import is_useful
+from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.ledger import Balance, Ledger
 from consenso.privacy.ledger.costs import add_up
 from consenso.privacy.ledger.history import Run
 from consenso.privacy.rounding import round_down
 from consenso.report.charts import Axis, Series, line_chart, number_text
 from consenso.report.reading import RunFiles
-from consenso.report.words import observer_heading, plain_words, unit_phrase
+from consenso.report.words import observer_heading, plain_words
 
 POINTS = 201  # of a trade-off curve
 
@@ -37,7 +37,7 @@ def group_entries(run: RunFiles) -> list[list[Entry]]:
 
 def who_text(run: RunFiles) -> str:
     """Who is protected, in one sentence."""
-    data, unit = run.card.data, unit_phrase(run.entries()[0])
+    data, unit = run.card.data, UNITS_IN_WORDS[run.entries()[0].unit]
     sizes = data["sizes"]
     of = f"{sum(sizes):,} records" + (f" of {len(sizes):,} parties" if len(sizes) > 1 else "")
     change = "replaced by any other" if data["adjacency"] == "replace-one" else "there or not"

@@ -25,7 +25,6 @@ from consenso.secure_sum.messages import (
     RosterMessage,
     Shares,
     Survivors,
-    occasion_of,
     require_parties,
     require_table,
     row,
@@ -125,8 +124,7 @@ class Client:
         ]
         advert = Advert(
             run=self.terms.run,
-            round=occasion.round,
-            attempt=occasion.attempt,
+            occasion=occasion,
             party=self.party,
             circle=circle,
             key=pair.public,
@@ -158,7 +156,7 @@ class Client:
         self.check(call)
         accepted, self._accepted = self._accepted, None
         assert accepted is not None
-        occasion = occasion_of(call)
+        occasion = call.occasion
         own = self.engagements[occasion]
         words = np.array(integers, dtype=np.uint64)
         if words.ndim != 1:
@@ -171,12 +169,12 @@ class Client:
         self.engagements = {at: made for at, made in self.engagements.items() if at > occasion}
         self.engagements[occasion] = replace(own, roster=call.roster, held=accepted.held)
         self.latest = occasion
-        return Masked(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, party=self.party, words=words)
+        return Masked(run=self.terms.run, occasion=occasion, party=self.party, words=words)
 
     def reveal(self, request: Survivors) -> Shares:
         """Shares that let the server take the masks off the sum of the survivors, and off nothing else."""
         self._same_run(request.run)
-        occasion = occasion_of(request)
+        occasion = request.occasion
         own = self.engagements.get(occasion)
         if own is None or own.roster is None or occasion != self.latest:
             raise PrivacyError(_not_now("survivors", occasion, self.latest))
@@ -202,15 +200,14 @@ class Client:
         ]
         return Shares(
             run=self.terms.run,
-            round=occasion.round,
-            attempt=occasion.attempt,
+            occasion=occasion,
             party=self.party,
             shares=rows(shares, SHARE_BYTES),
         )
 
     def _check_call(self, call: RosterMessage) -> tuple[Occasion, Engagement]:
         self._same_run(call.run)
-        occasion = occasion_of(call)
+        occasion = call.occasion
         own = self.engagements.get(occasion)
         if own is None or own.roster is not None:
             raise PrivacyError(_not_now("a call", occasion, self.latest))

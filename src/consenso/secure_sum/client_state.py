@@ -61,8 +61,7 @@ def _restore(told: dict[str, Any], terms: SumTerms, party: int) -> Engagement:
     public, commitment, packets = told["advert"]
     advert = Advert(
         run=terms.run,
-        round=at.round,
-        attempt=at.attempt,
+        occasion=at,
         party=party,
         circle=circle,
         key=bytes.fromhex(public),

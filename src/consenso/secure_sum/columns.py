@@ -11,15 +11,13 @@ from consenso.engine.fixed_point import GridColumn, Grids, Words, decode, encode
 from consenso.errors import PreconditionError
 from consenso.federation.message_schemas import BOUND, SHARE, MessageSchema
 from consenso.planning.plan import Plan
-from consenso.privacy.declarations import Declaration
-from consenso.privacy.run_spec import RunSpec
 
 
 def columns(
-    spec: RunSpec, declaration: Declaration, round_: int, form: MessageSchema, told: Mapping[str, tuple[float, float]]
+    plan: Plan, round_: int, form: MessageSchema, told: Mapping[str, tuple[float, float]]
 ) -> tuple[GridColumn, ...]:
-    """The columns of a round's message. `told` gives the bound and the share that each sealed field named."""
-    grids = Grids(spec, declaration, round_)
+    """The columns of a round's message. `told` gives the bound and the share that each term of a sum named."""
+    grids = Grids(plan, plan.algorithm.releases, round_)
     found = []
     for each in form.schema.fields:
         if each.name.endswith((BOUND, SHARE)):
@@ -29,8 +27,8 @@ def columns(
                 f"secure sum: field {each.name!r} of {form.record.__name__} is not one row of numbers for a party, and "
                 "only such fields are summed."
             )
-        if each.name in form.sealed:
-            grid = grids.contribution(form.sealed[each.name].release.name, *told[each.name])
+        if each.name in form.terms:
+            grid = grids.contribution(form.terms[each.name].release.name, *told[each.name])
             found.append(GridColumn(name=each.name, shape=each.shape[1:], grid=grid))
         else:
             found.append(GridColumn(name=each.name, shape=each.shape[1:], grid=grids.own(), words=2))
@@ -45,11 +43,11 @@ def integers_of(
     A party that was not sampled adds zero and its noise share: nothing at all where noise is the party's own.
     """
     values = decode_values(message, form.schema)
-    told = {name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed}
-    table = columns(plan, plan.algorithm.releases, round_, form, told)
+    told = {name: (values[name + BOUND], values[name + SHARE]) for name in form.terms}
+    table = columns(plan, round_, form, told)
     parts = [
         encode(values[column.name], column)
-        if taking_part or column.name in form.sealed
+        if taking_part or column.name in form.terms
         else np.zeros(column.size, dtype=np.uint64)
         for column in table
     ]
@@ -62,12 +60,12 @@ def check_range(
 ) -> None:
     """Refuse a sum that is larger than the declared contributions and the noise of its parties allow."""
     grids, start = Grids(plan, plan.algorithm.releases, round_), 0
-    for column in columns(plan, plan.algorithm.releases, round_, form, told):
+    for column in columns(plan, round_, form, told):
         values = decode(words[start : start + column.size], column)
         start += column.size
-        if column.name not in form.sealed:
+        if column.name not in form.terms:
             continue
-        most = grids.reach(form.sealed[column.name].release.name, *told[column.name], parties) + column.grid * parties
+        most = grids.reach(form.terms[column.name].release.name, *told[column.name], parties) + column.grid * parties
         if not np.abs(values).max(initial=0.0) <= most:
             raise MessageError(
                 f"Sum: a number in {column.name!r} is larger than the {most:.6g} that {parties} nodes and their noise "

@@ -91,7 +91,7 @@ class SecureSum:
         at = Occasion(round=turn.facts.round)
         form = turn.schemas.at(at.round).up
         told = expect_costs(turn, form)
-        table = columns(self.plan, self.plan.algorithm.releases, at.round, form, told)
+        table = columns(self.plan, at.round, form, told)
         server = self._server(turn, at)
         step = _Step(self, turn, server, at, size=sum(column.size for column in table), costs=_costs(told))
         step.ask(range(self.terms.parties), self.terms.threshold)

@@ -64,8 +64,7 @@ class Advert:
     """A party's public key for masks, a commitment to its seed, and an envelope for each member of the circle."""
 
     run: bytes
-    round: int
-    attempt: int
+    occasion: Occasion
     party: int
     circle: bytes
     key: bytes
@@ -78,8 +77,7 @@ class RosterMessage:
     """Who takes part in a round, with their public keys for masks, and what they enclosed for the receiver."""
 
     run: bytes
-    round: int
-    attempt: int
+    occasion: Occasion
     circle: bytes
     roster: IntArray
     keys: Bytes  # (roster, 32)
@@ -91,8 +89,7 @@ class Masked:
     """A party's integers modulo 2^64 under its masks."""
 
     run: bytes
-    round: int
-    attempt: int
+    occasion: Occasion
     party: int
     words: Words
 
@@ -102,8 +99,7 @@ class Survivors:
     """Whose masked integers will be summed."""
 
     run: bytes
-    round: int
-    attempt: int
+    occasion: Occasion
     survivors: IntArray
 
 
@@ -112,15 +108,9 @@ class Shares:
     """A share of each member of the roster: of a survivor's seed, of a missing party's key. Never of both."""
 
     run: bytes
-    round: int
-    attempt: int
+    occasion: Occasion
     party: int
     shares: Bytes  # (roster, SHARE_BYTES)
-
-
-def occasion_of(message: Advert | RosterMessage | Masked | Survivors | Shares) -> Occasion:
-    """The round and attempt that a message belongs to."""
-    return Occasion(round=message.round, attempt=message.attempt)
 
 
 def rows(parts: list[bytes], width: int) -> Bytes:

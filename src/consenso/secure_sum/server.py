@@ -24,7 +24,6 @@ from consenso.secure_sum.messages import (
     RosterMessage,
     Shares,
     Survivors,
-    occasion_of,
     require_key,
     require_table,
     row,
@@ -96,7 +95,7 @@ class SumServer:
         """Keep a party's keys for a round that has not been called yet."""
         self._same_run(advert.run)
         self._require_known(advert.party)
-        occasion, circle = occasion_of(advert), self.circle()
+        occasion, circle = advert.occasion, self.circle()
         if self._now is not None and occasion <= self._now.occasion:
             raise InputError(_late("an advert", advert.party, occasion))
         if advert.circle != circle.digest or advert.party not in circle.members:
@@ -125,8 +124,7 @@ class SumServer:
         return {
             receiver: RosterMessage(
                 run=self.terms.run,
-                round=occasion.round,
-                attempt=occasion.attempt,
+                occasion=occasion,
                 circle=circle.digest,
                 roster=np.array(roster, dtype=np.int64),
                 keys=keys,
@@ -174,8 +172,7 @@ class SumServer:
             now.survivors = chosen
         return Survivors(
             run=self.terms.run,
-            round=now.occasion.round,
-            attempt=now.occasion.attempt,
+            occasion=now.occasion,
             survivors=np.array(now.survivors, dtype=np.int64),
         )
 
@@ -240,7 +237,7 @@ class SumServer:
         """What has arrived so far, if the message belongs to it."""
         self._same_run(message.run)
         self._require_known(message.party)
-        now, occasion = self._under_way(), occasion_of(message)
+        now, occasion = self._under_way(), message.occasion
         if occasion != now.occasion or message.party not in now.roster:
             raise InputError(_late(what, message.party, occasion))
         return now

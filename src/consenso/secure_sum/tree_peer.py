@@ -248,21 +248,14 @@ class TreePeer:
         """The node's own integers of a round, with the bound and the share of each field: made once, then repeated."""
         form = self._schemas.at(round_).up
         blob = self._party.answer(round_=round_, stage=STEP, body=encode(self._down(round_)), counted=round_ - 1)
-        costs = {name + end: 1.0 for name in form.sealed for end in (BOUND, SHARE)}
-        size = sum(column.size for column in columns(self._spec, self._releases, round_, form, _ones(form.sealed)))
+        costs = {name + end: 1.0 for name in form.terms for end in (BOUND, SHARE)}
+        ones = dict.fromkeys(form.terms, (1.0, 1.0))
+        size = sum(column.size for column in columns(self.plan, round_, form, ones))
         schema = RecordSchema.of_values(CONTRIBUTION, {"words": np.empty(size, dtype=np.int64), **costs})
         values = decode_values(blob, schema)
         return values["words"].view(np.uint64), {
-            name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed
+            name: (values[name + BOUND], values[name + SHARE]) for name in form.terms
         }
-
-    @property
-    def _spec(self) -> Any:
-        return self.plan
-
-    @property
-    def _releases(self) -> Any:
-        return self.plan.algorithm.releases
 
     def _write(self, round_: int, party: int, words: Words) -> bytes:
         nodes = self.plan.tree(round_).sizes[party]
@@ -300,7 +293,7 @@ class TreePeer:
 
     def _combine(self, round_: int, words: Words) -> Any:
         form = self._schemas.at(round_).up
-        table = columns(self._spec, self._releases, round_, form, self._own(round_)[1])
+        table = columns(self.plan, round_, form, self._own(round_)[1])
         total = form.record(**open_fields(table, words))
         return take_hub_round(self.plan.algorithm, self.plan.facts.at(round_), self._hub, lambda down: total)
 
@@ -318,10 +311,6 @@ class TreePeer:
 
 _KEY = RecordSchema.of_values("Key", {"key": np.empty(KEY_BYTES // 8, dtype=np.int64)})
 _END = RecordSchema.of_values("End", {"rounds": 0, "digest": np.empty(4, dtype=np.int64)})
-
-
-def _ones(names: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    return dict.fromkeys(names, (1.0, 1.0))
 
 
 def _total(round_: int) -> str:

@@ -125,8 +125,7 @@ class Wire:
         values = decode_values(blob, self.advert)
         return Advert(
             run=self.terms.run,
-            round=occasion.round,
-            attempt=occasion.attempt,
+            occasion=occasion,
             party=party,
             circle=_bytes(values["circle"], KEY_BYTES),
             key=_bytes(values["key"], KEY_BYTES),
@@ -139,8 +138,7 @@ class Wire:
         roster = np.flatnonzero(values["roster"]).astype(np.int64)
         return RosterMessage(
             run=self.terms.run,
-            round=occasion.round,
-            attempt=occasion.attempt,
+            occasion=occasion,
             circle=_bytes(values["circle"], KEY_BYTES),
             roster=roster,
             keys=_table(values["keys"][roster], KEY_BYTES),
@@ -153,19 +151,18 @@ class Wire:
         if any(values[name] != cost for name, cost in costs.items()):
             raise MessageError("Masked: the bound or the share of a release is not everybody's.")
         words: Words = values["words"].view(np.uint64)
-        return Masked(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, party=party, words=words)
+        return Masked(run=self.terms.run, occasion=occasion, party=party, words=words)
 
     def read_survivors(self, blob: bytes, occasion: Occasion) -> Survivors:
         flags = decode_values(blob, self.survivors)["survivors"]
-        return Survivors(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, survivors=_members(flags))
+        return Survivors(run=self.terms.run, occasion=occasion, survivors=_members(flags))
 
     def read_shares(self, blob: bytes, party: int, occasion: Occasion, roster: IntArray) -> tuple[IntArray, Shares]:
         """The survivors that shares are for, and the shares."""
         values = decode_values(blob, self.shares)
         shares = Shares(
             run=self.terms.run,
-            round=occasion.round,
-            attempt=occasion.attempt,
+            occasion=occasion,
             party=party,
             shares=_table(values["shares"][roster], SHARE_BYTES),
         )

@@ -90,12 +90,11 @@ def estimate_reading(plan: Plan, where: Where) -> Reading:
 
 def estimate_cost(plan: Plan, where: Where = "memory") -> CostEstimate:
     """The cost of running a plan here, to an order of magnitude."""
-    problem, setting = plan.problem, plan
-    rounds, rate = setting.rounds, setting.facts.rate
+    problem, rounds, rate = plan.problem, plan.rounds, plan.facts.rate
     touched = rate * problem.records * problem.dim
     multiplications = rounds * touched * _passes(plan.algorithm) + _once(plan)
     drawn = rounds * _numbers_per_round(plan)
-    draw = SAFE_DRAW if setting.sampler.private else SEEDED_DRAW
+    draw = SAFE_DRAW if plan.sampler.private else SEEDED_DRAW
     messages = rounds * rate * problem.parties * problem.dim
     seconds = START + rounds * ROUND + (multiplications + 4 * messages) / _speed() + drawn * draw
     rows = problem.records * problem.features
@@ -107,7 +106,7 @@ def estimate_cost(plan: Plan, where: Where = "memory") -> CostEstimate:
     else:
         held = BATCH_COPIES * min(BATCH_NUMBERS, rows) + 2 * problem.parties * problem.dim
         seconds += reading.passes * reading.size / DECODED
-    if "second moment" in setting.noise:
+    if "second moment" in plan.noise:
         spoken += MESSAGE_COPIES * problem.features**2
     return CostEstimate(seconds=seconds, memory=NUMBER * (held + spoken), reading=reading)
 
@@ -124,13 +123,13 @@ def _once(plan: Plan) -> float:
 
 
 def _numbers_per_round(plan: Plan) -> float:
-    setting, everyone = plan, plan.representatives()
+    everyone = plan.representatives()
     total = 0.0
-    rounds = {0, setting.rounds - 1}
+    rounds = {0, plan.rounds - 1}
     for round_ in rounds:
-        for release in setting.remember(plan.algorithm.releases)(everyone.at(round_)):
-            speakers = 1 if release.at == "sum" and setting.mode.noise_at_hub else setting.parties
-            total += release.size * max(1.0, setting.facts.rate * speakers)
+        for release in plan.remember(plan.algorithm.releases)(everyone.at(round_)):
+            speakers = 1 if release.at == "sum" and plan.mode.noise_at_hub else plan.parties
+            total += release.size * max(1.0, plan.facts.rate * speakers)
     return total / len(rounds)
 
 

@@ -10,7 +10,6 @@ from consenso import registry
 from consenso.errors import InputError
 from consenso.losses import Loss
 from consenso.regularizers import Regularizer
-from consenso.shards.constant import constant_for
 from consenso.study.from_table import spell
 from consenso.study.keys import Keys
 
@@ -26,10 +25,6 @@ class ModelSection:
     regularizer: Regularizer | None  # None: the usual one, in the units of the rows (consenso.solvers.penalties)
     intercept: bool = False
     penalize_intercept: bool = False
-
-    def constant(self, row_bound: float) -> float:
-        """The value of the constant feature: a public rule that wastes little noise on it."""
-        return constant_for(row_bound)
 
 
 def read_model(

@@ -16,6 +16,7 @@ from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import Unpenalized
 from consenso.schedules import RandomWalk
+from consenso.shards.constant import constant_for
 from consenso.solvers.penalties import usual_penalty
 from consenso.study.data import DataSection
 from consenso.study.model import ModelSection
@@ -57,7 +58,7 @@ def problem_of(
             target_bound=data.bound_of_targets,
         )
     if model.intercept:
-        bound = math.hypot(bound, model.constant(bound))
+        bound = math.hypot(bound, constant_for(bound))
     if model.intercept and not model.penalize_intercept:
         regularizer = Unpenalized(inner=regularizer, last=model.loss.outputs)
     return Problem(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import IntArray
 from consenso.errors import InputError
-from consenso.shards.constant import with_constant
+from consenso.shards.constant import constant_for, with_constant
 from consenso.study.data import DataSection
 from consenso.study.model import ModelSection
 
@@ -79,7 +79,7 @@ def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
     """Rows as the problem takes them: within the bound, with the constant column if the model has an intercept."""
     if not model.intercept:
         return X
-    return with_constant(X, data.bound, model.constant(data.bound), "records")
+    return with_constant(X, data.bound, constant_for(data.bound), "records")
 
 
 def code_targets(data: DataSection, y: NDArray[Any]) -> NDArray[Any]:

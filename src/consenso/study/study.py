@@ -24,6 +24,7 @@ from consenso.privacy.observers import Observer
 from consenso.problem import Problem
 from consenso.shards import Shards
 from consenso.shards.cluster import hold_rows
+from consenso.shards.constant import constant_for
 from consenso.shards.stored import StoredShards
 from consenso.splits import Split, by_column
 from consenso.study.cost import Where
@@ -197,7 +198,7 @@ class Study:
     @property
     def constant(self) -> float | None:
         """The value of the constant feature; None without an intercept."""
-        return self.model.constant(self.data.bound) if self.model.intercept else None
+        return constant_for(self.data.bound) if self.model.intercept else None
 
     def problem(self) -> Problem:
         """What is minimized, with its public facts."""

@@ -16,12 +16,8 @@ from consenso.study.study import Study
 TOLERANCE = 1e-5  # of calibrated noise, which is searched for and may differ in its last digits between machines
 
 
-def folder_faults(folder: Path) -> list[str]:
+def folder_faults(folder: Path) -> Iterator[str]:
     """What does not belong together in the folder of a run, one sentence each; a card that is alone is no fault."""
-    return list(_faults(folder))
-
-
-def _faults(folder: Path) -> Iterator[str]:
     card = Card.load(folder)
     if (folder / MODEL).exists():
         try:

@@ -2,5 +2,5 @@
 
 from consenso.testing import laws
 for law in laws.EVERY:
-law(MyAlgorithm.example())
+    law(MyAlgorithm.example())
 """

@@ -78,7 +78,7 @@ def _compare(made: Plan, neighbours: Iterable[Pair]) -> None:
 
 
 def messages_are_releases(example: Example) -> None:
-    """Law 3, for sums: where all noise is on sums, nothing but sealed contributions is sent.
+    """Law 3, for sums: where all noise is on sums, nothing but terms of sums is sent.
 
     A plain field would pass non-interference and still tell something, for instance how many were sampled.
     """

@@ -47,7 +47,7 @@ def test_a_question_is_not_held_while_the_node_lacks_something(ready):
     asked._stop, asked._failure = threading.Event(), []
     asked.worker.says, asked.worker.exchanges = -1, 1  # type: ignore[misc]
     asked.worker.get_message = lambda round_, other: None  # type: ignore[method-assign,assignment]
-    asked.lines = SimpleNamespace(  # type: ignore[assignment]
+    asked.channel = SimpleNamespace(  # type: ignore[assignment]
         pause=lambda done, seconds: held.append(not done()), envelope=lambda other, kind: kind
     )
     assert asked._tell(asked.worker, 1, 0) == "later"

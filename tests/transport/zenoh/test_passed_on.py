@@ -54,13 +54,13 @@ class Liar(GraphPeer):
         self._told.discard((other, name))
 
     def _hand_over(self, other: int, name: str) -> None:
-        assert self.lines is not None
+        assert self.channel is not None
         signature, body = self._signature(name), self.worker.disk.read_bytes(f"item/{name}")
         sent = signature + body
         if self._signatures.author(f"item {name}", body, signature) != LIAR:
             sent = self.lie(name, body, signature)
-        item = self.lines.envelope(other, kind="item", stage=name, body=sent)
-        self._calls["item", other, name] = self.lines.call(other, item, lambda envelope: envelope.kind == "done")
+        item = self.channel.envelope(other, kind="item", stage=name, body=sent)
+        self._calls["item", other, name] = self.channel.call(other, item, lambda envelope: envelope.kind == "done")
 
 
 def makes_up(liar: Liar, name: str, body: bytes, signature: bytes) -> bytes:
@@ -131,11 +131,11 @@ def test_two_models_of_one_owner_are_noticed(world):
         def _hand_over(self, other: int, name: str) -> None:
             if name != self.worker.item or other != 0:
                 return super()._hand_over(other, name)
-            assert self.lines is not None
+            assert self.channel is not None
             body = altered(self.worker, name, self.worker.disk.read_bytes(f"item/{name}"))
             sent = self._signatures.sign(f"item {name}", body) + body
-            item = self.lines.envelope(other, kind="item", stage=name, body=sent)
-            self._calls["item", other, name] = self.lines.call(other, item, lambda envelope: envelope.kind == "done")
+            item = self.channel.envelope(other, kind="item", stage=name, body=sent)
+            self._calls["item", other, name] = self.channel.call(other, item, lambda envelope: envelope.kind == "done")
             return None
 
     # Two models meet only where one is passed on before the other came: in some of the runs.
@@ -172,7 +172,7 @@ def test_an_own_item_that_comes_from_others_is_not_believed(world, authority):
     """A peer that lost its disk makes its model anew; what it signed before it was lost is refused."""
     here = world(PLANS["neighbours"]())
     peer = here.peer(0)
-    while peer.lines is None:
+    while peer.channel is None:
         time.sleep(0.01)
     schema = peer.worker._model_schema
     body = encode_values("Model", {field.name: np.zeros(field.shape) for field in schema.fields})

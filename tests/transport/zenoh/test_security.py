@@ -135,7 +135,7 @@ def test_a_valid_party_cannot_speak_as_another(world, authority):
             session.declare_queryable(question_key(party, HUB), asked.append)
             session.liveliness().declare_token(presence_key(party))
         time.sleep(0.5)
-        assert not any(star.lines.up.values())
+        assert not any(star.channel.up.values())
         for party in here.names:
             here.client(party)
         finished(here, hub, star)
@@ -334,8 +334,8 @@ def test_a_server_with_another_study_hears_refusals_only(world):
     waiting = {party: hub_question(hub) for party in here.names}
     for party, question in waiting.items():
         star._call(party, question, lambda party, blob: None, {})
-    star.lines.wait(lambda: len(star.lines.refusals) == 6, 300)
-    assert set(star.lines.refusals) == set(here.names)
+    star.channel.wait(lambda: len(star.channel.refusals) == 6, 300)
+    assert set(star.channel.refusals) == set(here.names)
     assert all(client._party.disk.journal() == [] for client in clients)
 
 

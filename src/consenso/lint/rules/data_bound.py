@@ -6,7 +6,7 @@ import ast
 import tomllib
 from collections.abc import Iterator
 
-from consenso.conventions import LEARNERS, TOLD
+from consenso.conventions import GIVEN_BY, LEARNERS
 from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, keyword, scopes
 from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
@@ -52,7 +52,7 @@ def _of_call(node: ast.Call, flow: Flow) -> Tags:
 
 def _is_told(node: ast.Call, name: str) -> bool:
     """Whether a transformer was given what it would learn from data: a constant that fills in, categories."""
-    key, public = TOLD.get(name, ("", None))
+    key, public = GIVEN_BY.get(name, ("", None))
     value = keyword(node, key)
     if value is None or (isinstance(value, ast.Constant) and value.value in ("auto", None)):
         return False

@@ -52,8 +52,7 @@ class MeanOfNoisyStates:
         require(
             0 <= self.colluders < self.parties,
             f"MeanOfNoisyStates(colluders={self.colluders}): at least one of the {self.parties} parties must be "
-            "honest; name "
-            "fewer colluders.",
+            "honest; name fewer colluders.",
         )
         require(
             0 < self.relaxation < 1,

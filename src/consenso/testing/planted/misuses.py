@@ -196,7 +196,7 @@ def _mask() -> tuple[list[Client], dict[int, RosterMessage], Any]:
 
 
 def _survivors(*parties: int) -> Survivors:
-    return Survivors(run=bytes(32), round=0, attempt=0, survivors=np.array(parties, dtype=np.int64))
+    return Survivors(run=bytes(32), occasion=Occasion(round=0), survivors=np.array(parties, dtype=np.int64))
 
 
 @contextlib.contextmanager

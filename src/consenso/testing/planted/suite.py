@@ -37,8 +37,8 @@ class Fault:
 
     name: str
     catcher: str
-    kind: Kind
-    error: type[Exception]
+    kind: Kind = "law"
+    error: type[Exception] = AssertionError
     message: str  # a pattern in the text of the error
     plant: Callable[[Path], None]  # in an empty folder; must raise
     slow: bool = False  # takes more than a second or two
@@ -76,15 +76,7 @@ def markdown(faults: Iterable[Fault]) -> str:
 def _law(
     name: str, law: Callable[[Example], None], catcher: str, message: str, example: Callable[[], Example], **rest: Any
 ) -> Fault:
-    return Fault(
-        name=name,
-        catcher=catcher,
-        kind="law",
-        error=AssertionError,
-        message=message,
-        plant=lambda folder: law(example()),
-        **rest,
-    )
+    return Fault(name=name, catcher=catcher, message=message, plant=lambda folder: law(example()), **rest)
 
 
 def _beside(name: str, cls: Any) -> Fault:
@@ -105,32 +97,15 @@ def _plant_draw(name: str, noise: Any) -> Fault:
 
 
 def _attack(name: str, example: Callable[[], Example]) -> Fault:
-    catcher = "law 9, no attack beats a claim"
-    return Fault(
-        name=name,
-        catcher=catcher,
-        kind="attack",
-        error=AssertionError,
-        message="REFUTED",
-        plant=lambda folder: laws.attacks_stay_below(example()),
-        slow=True,
-    )
+    return _refute(name, lambda folder: laws.attacks_stay_below(example()), "law 9, no attack beats a claim")
 
 
 def _misuse(name: str, plant: Callable[[Path], None], catcher: str, error: type[Exception], message: str) -> Fault:
     return Fault(name=name, catcher=catcher, kind="refusal", error=error, message=message, plant=plant)
 
 
-def _search(name: str, plant: Callable[[Path], None]) -> Fault:
-    return Fault(
-        name=name,
-        catcher="an attack through a search",
-        kind="attack",
-        error=AssertionError,
-        message="REFUTED",
-        plant=plant,
-        slow=True,
-    )
+def _refute(name: str, plant: Callable[[Path], None], catcher: str = "an attack through a search") -> Fault:
+    return Fault(name=name, catcher=catcher, kind="attack", message="REFUTED", plant=plant, slow=True)
 
 
 def _plant_undeclared(name: str, cls: Any, message: str) -> Fault:
@@ -241,16 +216,12 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="one coin for two releases, accounted as two",
         catcher="law 10, exact values",
-        kind="law",
-        error=AssertionError,
         message="is reported as",
         plant=_toss_for_each,
     ),
     Fault(
         name="a count of rows that are all zeros",
         catcher="law 13, a row of zeros is no row",
-        kind="law",
-        error=AssertionError,
         message="where a row of zeros is there",
         plant=_count_every_row,
     ),
@@ -259,8 +230,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="a metric of a lying hub that is believed",
         catcher=_LIES,
-        kind="law",
-        error=AssertionError,
         message=r"moved by|rows decide",
         plant=_believe_any_metric,
         slow=True,
@@ -314,6 +283,6 @@ FAULTS: tuple[Fault, ...] = (
     _misuse("a mask used twice", misuses.mask_twice, _MASKS, PrivacyError, "used up"),
     _misuse("sums with and without a party", misuses.ask_for_two_sums, _MASKS, PrivacyError, "another list"),
     _misuse("a sum of too few", misuses.ask_for_a_sum_of_two, _MASKS, PrivacyError, "fewer|at least|threshold"),
-    _search("a search whose number of fits is known", searches.search_a_known_number),
-    _search("scores of a search without noise", searches.search_without_noise),
+    _refute("a search whose number of fits is known", searches.search_a_known_number),
+    _refute("scores of a search without noise", searches.search_without_noise),
 )

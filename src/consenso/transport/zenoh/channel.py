@@ -53,7 +53,7 @@ class Identity:
 
 
 class Channel:
-    """The lines of one process to its others: presence, questions, retries."""
+    """What one process says to its others, and hears of them: presence, questions, retries."""
 
     def __init__(
         self,

@@ -79,7 +79,7 @@ class GraphPeer:
         self._told: set[tuple[int, str]] = set()  # neighbours that have an item
         self._delivered = -1  # number of the last token that was acknowledged
         self._finished: set[int] = set()  # neighbours that have everything
-        self.lines: Channel | None = None
+        self.channel: Channel | None = None
 
     def run(self) -> None:
         """Take part until everything is here and the neighbours have it too."""
@@ -87,38 +87,38 @@ class GraphPeer:
             self._run()
 
     def _is_up(self, name: str) -> bool:
-        up = {} if self.lines is None else {self._names[int(other)]: here for other, here in self.lines.up.items()}
+        up = {} if self.channel is None else {self._names[int(other)]: here for other, here in self.channel.up.items()}
         return up.get(name, False)
 
     def _run(self) -> None:
         session = open_session(self._config, self._stop)
         if session is None:
             raise Stopped
-        self.lines = lines = Channel(
+        self.channel = channel = Channel(
             session, self._identity, limit=self._limit, changed=self._changed, refused=self._refused
         )
         try:
             self.worker.begin()
             self._note_progress()
             for other in self.worker.neighbours:
-                lines.answer(other, self._handler(other))
+                channel.answer(other, self._handler(other))
             while not self._complete:
                 self._ask_what_is_due()
-                lines.wait(lambda: self._ended or self._complete or self._work_is_there())
+                channel.wait(lambda: self._ended or self._complete or self._work_is_there())
                 self._raise_if_ended()
                 self._work()
             self.worker.end()
             self._wait_for_neighbours()
         finally:
             self._stop.set()
-            lines.notify()
-            lines.close()
+            channel.notify()
+            channel.close()
 
     def stop(self) -> None:
         """Leave; the peer goes on from its disk when it is started again."""
         self._stop.set()
-        if self.lines is not None:
-            self.lines.notify()
+        if self.channel is not None:
+            self.channel.notify()
 
     # --- what is to be done -------------------------------------------------------------------------------------
 
@@ -176,8 +176,8 @@ class GraphPeer:
         self._note_progress()
 
     def _note_progress(self) -> None:
-        assert self.lines is not None
-        self.lines.notify()  # neighbours may wait for what was just said
+        assert self.channel is not None
+        self.channel.notify()  # neighbours may wait for what was just said
         if self._advanced is not None:
             self._advanced()
 
@@ -192,7 +192,7 @@ class GraphPeer:
             return
         hop = worker.hop()
         if hop is not None and hop.number > self._delivered and ("token", hop.number) not in self._calls:
-            assert self.lines is not None
+            assert self.channel is not None
             number = hop.number
 
             def arrive(envelope: MessageEnvelope) -> bool:
@@ -200,11 +200,11 @@ class GraphPeer:
                     self._delivered = max(self._delivered, number)
                 return envelope.kind == "done"
 
-            token = self.lines.envelope(hop.to, kind="token", round=number, body=hop.token)
-            self._calls["token", number] = self.lines.call(hop.to, token, arrive)
+            token = self.channel.envelope(hop.to, kind="token", round=number, body=hop.token)
+            self._calls["token", number] = self.channel.call(hop.to, token, arrive)
 
     def _hand_over(self, other: int, name: str) -> None:
-        assert self.lines is not None
+        assert self.channel is not None
         body = self._signature(name) + (self.worker.item_bytes(name) or b"")
 
         def arrive(envelope: MessageEnvelope) -> bool:
@@ -212,8 +212,8 @@ class GraphPeer:
                 self._told.add((other, name))
             return envelope.kind == "done"
 
-        item = self.lines.envelope(other, kind="item", stage=name, body=body)
-        self._calls["item", other, name] = self.lines.call(other, item, arrive)
+        item = self.channel.envelope(other, kind="item", stage=name, body=body)
+        self._calls["item", other, name] = self.channel.call(other, item, arrive)
 
     def _signature(self, name: str) -> bytes:
         """The signature under an item: its author's, who is this peer where none came with it."""
@@ -225,7 +225,7 @@ class GraphPeer:
         return kept
 
     def _ask_for(self, node: Exchanger, other: int) -> None:
-        assert self.lines is not None
+        assert self.channel is not None
         round_ = node.hears
 
         def arrive(envelope: MessageEnvelope) -> bool:
@@ -238,8 +238,8 @@ class GraphPeer:
             return True
 
         self._calls.pop(("said", other, round_ - 2), None)
-        asked = self.lines.envelope(other, kind="said", round=round_)
-        self._calls["said", other, round_] = self.lines.call(other, asked, arrive)
+        asked = self.channel.envelope(other, kind="said", round=round_)
+        self._calls["said", other, round_] = self.channel.call(other, asked, arrive)
 
     # --- answering ----------------------------------------------------------------------------------------------
 
@@ -258,13 +258,13 @@ class GraphPeer:
                     log.error("a step failed: %s", type(error).__name__)
                 raise MessageError("this peer cannot go on; its operator sees why.") from error
             finally:
-                assert self.lines is not None
-                self.lines.notify()
+                assert self.channel is not None
+                self.channel.notify()
 
         return handle
 
     def _handle(self, other: int, envelope: MessageEnvelope) -> MessageEnvelope:
-        assert self.lines is not None
+        assert self.channel is not None
         worker = self.worker
         if envelope.kind == "said" and not isinstance(worker, Walker):
             return self._tell(worker, other, envelope.round)
@@ -277,19 +277,19 @@ class GraphPeer:
             self._finished.add(other)
         else:
             raise MessageError("a neighbour sent something that there is not on this graph.")
-        return self.lines.envelope(other, kind="done")
+        return self.channel.envelope(other, kind="done")
 
     def _tell(self, node: Exchanger, other: int, round_: int) -> MessageEnvelope:
         """What was said in an exchange, or that it is still to come."""
-        assert self.lines is not None
+        assert self.channel is not None
         if not 0 <= round_ < node.exchanges:
             raise MessageError("a round was asked for that the plan does not have.")
         # Not where something lacks that this neighbour may hand over: its next message waits behind this question.
-        self.lines.pause(lambda: self._ended or node.says >= round_ or not node.ready, HELD)
+        self.channel.pause(lambda: self._ended or node.says >= round_ or not node.ready, HELD)
         blob = node.get_message(round_, other)
         if blob is None:
-            return self.lines.envelope(other, kind="later")
-        return self.lines.envelope(other, kind="said", round=round_, body=blob)
+            return self.channel.envelope(other, kind="later")
+        return self.channel.envelope(other, kind="said", round=round_, body=blob)
 
     def _take_item(self, other: int, name: str, signed: bytes) -> None:
         """Keep what goes around; MessageError, which names the neighbour, unless its author signed it for this run."""
@@ -321,8 +321,8 @@ class GraphPeer:
 
     def _wait_for_neighbours(self) -> None:
         """Hand out what neighbours lack, until each of them says that it has everything."""
-        assert self.lines is not None
-        lines, knows = self.lines, set[int]()
+        assert self.channel is not None
+        channel, knows = self.channel, set[int]()
 
         def tell(other: int) -> Callable[[MessageEnvelope], bool]:
             def accept(envelope: MessageEnvelope) -> bool:
@@ -334,13 +334,13 @@ class GraphPeer:
         for other, name in self._unsent():
             self._hand_over(other, name)
         for other in self.worker.neighbours:
-            lines.call(other, lines.envelope(other, kind="done"), tell(other))
+            channel.call(other, channel.envelope(other, kind="done"), tell(other))
 
         def is_settled(other: int) -> bool:
             # Who has everything and is gone has no need to know that I have it too.
-            return other in self._finished and (other in knows or not lines.up[other])
+            return other in self._finished and (other in knows or not channel.up[other])
 
-        lines.wait(lambda: self._ended or all(is_settled(other) for other in self.worker.neighbours), self._linger)
+        channel.wait(lambda: self._ended or all(is_settled(other) for other in self.worker.neighbours), self._linger)
 
 
 def _item(name: str) -> str:

@@ -65,7 +65,7 @@ class StarHub:
             mode="peer", credentials=credentials, access=star_hub(names), listen=[listen], limit=limit
         )
         identity = Identity(run=run, me=HUB, name=SERVER, others=dict(names.items()))
-        self.lines = Channel(open_session(config), identity, limit=limit, changed=changed, refused=refused)
+        self.channel = Channel(open_session(config), identity, limit=limit, changed=changed, refused=refused)
 
     def ask(self, questions: Mapping[int, Question], check: Check, *, partial: bool) -> dict[int, bytes]:
         """Ask every party its question until its answer passes the check."""
@@ -76,15 +76,15 @@ class StarHub:
             """Who did not answer the last time and is not there is not waited for again."""
             if not partial:
                 return set(questions)
-            return {party for party in questions if party not in self._away or self.lines.up[party]}
+            return {party for party in questions if party not in self._away or self.channel.up[party]}
 
         def done() -> bool:
             return self._stop.is_set() or (bool(answers) and who_is_missing() <= set(answers))
 
-        while not self.lines.wait(done, self._patience if partial else None) and not answers:
+        while not self.channel.wait(done, self._patience if partial else None) and not answers:
             log.warning("nobody answers; the run goes on when somebody does")
         for call in calls.values():
-            self.lines.drop(call)
+            self.channel.drop(call)
         if self._stop.is_set():
             raise Stopped
         if partial:
@@ -104,7 +104,7 @@ class StarHub:
             return True
 
         content: dict[str, Any] = {"round": question.round, "stage": question.stage, "counted": question.counted}
-        return self.lines.call(party, self.lines.envelope(party, kind="ask", body=question.body, **content), accept)
+        return self.channel.call(party, self.channel.envelope(party, kind="ask", body=question.body, **content), accept)
 
     def end(self, model: bytes, *, seconds: float) -> tuple[int, ...]:
         """Tell everybody that the run has ended with this model; the parties that know it when the time is over."""
@@ -119,16 +119,16 @@ class StarHub:
             return accept
 
         for party in self._names:
-            self.lines.call(party, self.lines.envelope(party, kind="end", body=model), tell(party))
-        self.lines.wait(lambda: len(know) == len(self._names) or self._stop.is_set(), seconds)
+            self.channel.call(party, self.channel.envelope(party, kind="end", body=model), tell(party))
+        self.channel.wait(lambda: len(know) == len(self._names) or self._stop.is_set(), seconds)
         return tuple(sorted(know))
 
     def stop(self) -> None:
         self._stop.set()
-        self.lines.notify()
+        self.channel.notify()
 
     def close(self) -> None:
-        self.lines.close()
+        self.channel.close()
 
 
 class StarParty:
@@ -160,7 +160,7 @@ class StarParty:
         self._credentials, self._server = credentials, server
         self._identity = Identity(run=run, me=party.index, name=name, others={HUB: SERVER})
         self._stop, self._failure = threading.Event(), list[Exception]()
-        self.lines: Channel | None = None
+        self.channel: Channel | None = None
 
     def run(self) -> None:
         """Answer until the server says that the run has ended; raises what kept this party from going on."""
@@ -168,40 +168,40 @@ class StarParty:
             self._run()
 
     def _is_up(self) -> bool:
-        return self.lines is not None and self.lines.up[HUB]
+        return self.channel is not None and self.channel.up[HUB]
 
     def _run(self) -> None:
         session = open_session(self._config, self._stop)
         if session is None:
             raise Stopped
-        self.lines = lines = Channel(session, self._identity, limit=self._limit, changed=self._changed)
+        self.channel = channel = Channel(session, self._identity, limit=self._limit, changed=self._changed)
         try:
-            lines.answer(HUB, self._handle)
-            lines.wait(lambda: self._stop.is_set() or bool(self._failure) or self._party.finished)
+            channel.answer(HUB, self._handle)
+            channel.wait(lambda: self._stop.is_set() or bool(self._failure) or self._party.finished)
             if self._failure:
                 time.sleep(0.2)  # so that the refusal is still sent
                 raise self._failure[0]
             if not self._party.finished:
                 raise Stopped
-            lines.wait(lambda: self._stop.is_set() or not lines.up[HUB], STILL_THERE)
+            channel.wait(lambda: self._stop.is_set() or not channel.up[HUB], STILL_THERE)
         finally:
-            lines.close()
+            channel.close()
 
     def stop(self) -> None:
         """Leave; the party goes on from its disk when it is started again."""
         self._stop.set()
-        if self.lines is not None:
-            self.lines.notify()
+        if self.channel is not None:
+            self.channel.notify()
 
     def _handle(self, envelope: MessageEnvelope) -> MessageEnvelope:
-        assert self.lines is not None
+        assert self.channel is not None
         if self._failure:
             raise MessageError("this party cannot go on; its operator sees why.")
         try:
             if envelope.kind == "end":
                 self._party.end(envelope.body)
-                self.lines.notify()
-                return self.lines.envelope(HUB, kind="done")
+                self.channel.notify()
+                return self.channel.envelope(HUB, kind="done")
             if envelope.kind != "ask":
                 raise MessageError("a server asks and ends, and something else came.")
             answer = self._party.answer(
@@ -212,11 +212,11 @@ class StarParty:
         except Exception as error:
             # What went wrong may depend on data, so the server hears only that it did.
             self._failure.append(error)
-            self.lines.notify()
+            self.channel.notify()
             why = "its ledger does not allow the run" if isinstance(error, BudgetError) else "its operator sees why"
             if not isinstance(error, ConsensoError):
                 log.error("a step failed: %s", type(error).__name__)
             raise MessageError(f"this party cannot go on; {why}.") from error
         if self._answered is not None:
             self._answered()
-        return self.lines.envelope(HUB, kind="answer", round=envelope.round, stage=envelope.stage, body=answer)
+        return self.channel.envelope(HUB, kind="answer", round=envelope.round, stage=envelope.stage, body=answer)
