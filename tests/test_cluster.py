@@ -18,14 +18,15 @@ import pytest
 from tests import forks
 from typer.testing import CliRunner
 
-from consenso import PrivateLogisticRegression
+from consenso import PrivateLogisticRegression, PrivateRidge
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.cli import build
 from consenso.cli.cluster import Engine, cluster
 from consenso.cli.train import Pace
 from consenso.engine.run import run
 from consenso.errors import InputError
-from consenso.estimators.stored import FrameBatches, TargetCoding
+from consenso.estimators.reading import read_arrays
+from consenso.estimators.stored import DaskBatches, FrameBatches, TargetCoding
 from consenso.losses import Logistic
 from consenso.models import load_model
 from consenso.planning.plan import plan
@@ -185,6 +186,7 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
         (part.assign(b="HIV"), "columns or their types are not those"),
         (part.assign(b=part["b"].astype(np.float32)), "columns or their types are not those"),
         (part.assign(b=np.nan), "one is not"),
+        (part.assign(y="HIV"), "columns or their types are not those"),
     ):
         wrong = dd.from_map(lambda each: each, [part, other], meta=part[:0])
         with pytest.raises(InputError, match=match) as raised:
@@ -198,6 +200,29 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
         PrivateLogisticRegression(**settings, adjacency="add-remove", records=RECORDS - 1).fit(frame, "y")
     with pytest.raises(InputError, match="known by its place"):
         PrivateLogisticRegression(**settings).fit(frame, "y", users="a")
+
+
+def test_cells_of_a_dask_data_frame_are_read_like_those_of_one_in_memory(client, table) -> None:
+    import dask.dataframe as dd
+
+    whole = dd.read_parquet(table[0]).compute()
+    coding = TargetCoding("test", np.array([-1, 1]))
+    for kinds in ({"a": "float32", "b": "int16", "c": "bool"}, {"a": "float32", "b": "int32"}, {"a": "Float32"}):
+        frame = whole[[*kinds, "y"]].round().fillna(0).astype(kinds)
+        batches = DaskBatches(dd.from_pandas(frame, npartitions=2), tuple(kinds), "y", coding)
+        expected, _ = read_arrays("test", frame[list(kinds)])
+        found = np.vstack([batch.X for batch in batches])
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    gap = whole.astype({"b": "Float64"})
+    gap.loc[gap.index[3], "b"] = None
+    settings = {"epsilon": 1.0, "row_bound": 1.0, "random_state": 1}
+    with pytest.raises(InputError, match=r"partition 0, row 3 .*: cells are finite numbers, and one is not"):
+        PrivateLogisticRegression(**settings, classes=[-1, 1]).fit(dd.from_pandas(gap, npartitions=2), "y")
+    words = dd.from_pandas(whole.assign(y="HIV"), npartitions=2)
+    with pytest.raises(InputError, match="targets are numbers") as raised:
+        PrivateRidge(**settings, target_bound=1.0).fit(words, "y")
+    assert "HIV" not in str(raised.value)
 
 
 STUDY = """

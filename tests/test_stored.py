@@ -214,12 +214,38 @@ def test_people_of_a_table_in_storage(table, tmp_path, monkeypatch) -> None:
     expected = model().fit(table.drop("y").to_numpy(), table["y"].to_numpy(), users=ids, rows_per_person=1)
     found = model().fit(tmp_path / "people.parquet", "y", users="id")
     np.testing.assert_array_equal(found.coef_, expected.coef_)
-    assert found.guarantee_.unit == "person"
+    opened = model().fit(dataset.dataset(tmp_path / "people.parquet"), "y", users="id")
+    np.testing.assert_array_equal(opened.coef_, expected.coef_)
+    assert found.guarantee_.unit == opened.guarantee_.unit == "person"
     assert found.n_features_in_ == FEATURES
     with pytest.raises(InputError, match="known by its place"):
         model().fit(named.lazy(), "y", users="id")
     with pytest.raises(InputError, match="no such column"):
         model().fit(tmp_path / "people.parquet", "y", users="patient")
+
+
+@pytest.mark.parametrize("first", ["memory", "storage"])
+@pytest.mark.parametrize("second", ["memory", "storage"])
+def test_parts_are_learnt_one_after_the_other_wherever_they_are(first, second, table, tmp_path) -> None:
+    files = [tmp_path / name for name in ("0.parquet", "1.parquet")]
+    for file, rows in zip(files, (slice(0, 700), slice(700, None)), strict=True):
+        table[rows].write_parquet(file)
+
+    def learn(*places: str) -> PrivateLogisticRegression:
+        made = model(classes=None, row_bound=None, bounds="private")
+        for file, place in zip(files, places, strict=True):
+            frame = pl.read_parquet(file).to_pandas()
+            given = (frame.drop(columns="y"), frame["y"]) if place == "memory" else (file, "y")
+            made.partial_fit(*given, classes=[0, 1])
+        return made
+
+    expected, found = learn("memory", "memory"), learn(first, second)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.guarantee_ == expected.guarantee_
+    table.with_columns(z=1.0)[:100].write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="columns are not those of the calls before"):
+        found.partial_fit(tmp_path / "other.parquet", "y")
+    assert found.n_features_in_ == FEATURES
 
 
 class TestLibsvm:
@@ -273,10 +299,11 @@ def _ledger(folder) -> Ledger:
 class TestBadInput:
     """One sentence, no cell in it, and nothing charged."""
 
-    def refuse(self, X, y, match, tmp_path, **changes):
+    def refuse(self, X, y, match, tmp_path, of=None, **changes):
         ledger = _ledger(tmp_path)
+        made = model(**changes) if of is None else of
         with pytest.raises(InputError, match=match) as raised:
-            model(ledger=ledger, random_state=None, **changes).fit(X, y)
+            made.set_params(ledger=ledger, random_state=None).fit(X, y)
         assert "HIV" not in str(raised.value)
         assert not ledger.runs()
 
@@ -307,6 +334,30 @@ class TestBadInput:
         change(table[:5]).write_parquet(folder / "3.parquet")
         files = sorted(map(str, folder.glob("*.parquet")))
         self.refuse(dataset.dataset(files), "y", "not those of the data set", tmp_path)
+
+    @pytest.mark.parametrize("how", ["pattern", "list"])
+    def test_a_part_of_a_query_of_files_that_is_not_like_the_first(self, how, folder, table, tmp_path) -> None:
+        """DuckDB casts to the types of the first file."""
+        table.with_columns(pl.col("x1").cast(pl.String))[:5].write_parquet(folder / "3.parquet")
+        files = sorted(map(str, folder.glob("*.parquet")))
+        asked = duckdb.sql(f"select x0, x1, y from '{folder}/*.parquet'") if how == "pattern" else None
+        self.refuse(asked or duckdb.read_parquet(files), "y", "3.parquet: its columns or their types", tmp_path)
+        two = duckdb.sql(f"select * from '{files[0]}' where x0 in (select x0 from '{files[-1]}')")
+        assert model().fit(two, "y").n_features_in_ == FEATURES, "two tables of one query have their own types"
+
+    @pytest.mark.parametrize("kind", ["text", "dates", "memory map"])
+    def test_targets_that_are_no_numbers(self, kind, table, tmp_path, monkeypatch) -> None:
+        """What a conversion says of a cell is not passed on, and a date is no number."""
+        words = pl.lit("HIV") if kind != "dates" else pl.date(2020, 1, pl.col("y") + 1)
+        table.with_columns(words.alias("y")).write_parquet(tmp_path / "targets.parquet")
+        X, y = tmp_path / "targets.parquet", "y"
+        if kind == "memory map":
+            monkeypatch.setattr("consenso.estimators.stored.IN_MEMORY", 0)
+            np.save(tmp_path / "X.npy", table.drop("y").to_numpy())
+            X = np.load(tmp_path / "X.npy", mmap_mode="r")
+            y = np.full(len(X), "HIV")
+        of = PrivateRidge(epsilon=1.0, row_bound=3.0, target_bound=1.0)
+        self.refuse(X, y, r"targets are numbers, and row 0 \(rows count from 0\) has none", tmp_path, of=of)
 
     def test_a_file_without_content(self, folder, tmp_path) -> None:
         (folder / "3.parquet").touch()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from consenso.errors import InputError, PrivacyError
+from consenso.errors import InputError, MessageError, PrivacyError
 from consenso.losses import (
     Absolute,
     EpsilonInsensitive,
@@ -22,7 +22,7 @@ from consenso.losses import (
     Squared,
 )
 from consenso.rows import Layout, Rows
-from consenso.subproblems import Prox, certify, local, local_prox, objectives
+from consenso.subproblems import Prox, Worst, certify, check_points, local, local_prox, objectives
 from consenso.subproblems.batch import Batch, Plain
 from consenso.subproblems.local import descend_steadily
 from consenso.subproblems.pieces import pieces
@@ -349,6 +349,31 @@ def test_the_last_resort_certifies_every_smooth_prox_from_wherever_it_starts(los
     assert (residual <= 1e-10).all()
     exact = prox(rows, targets, loss, weights, points, 1e-12)
     assert (np.linalg.norm(found - exact.x, axis=1) <= residual + exact.residual).all()
+
+
+@pytest.mark.parametrize("bound", [1e-3, 1.0, 30.0, 1e3, 1e6])
+@pytest.mark.parametrize("loss", SMOOTH, ids=by_name)
+def test_where_public_facts_allow_a_prox_no_rows_keep_it_from_its_certificate(loss: Loss, bound: float) -> None:
+    rng = np.random.default_rng(7)
+    drawn = rng.normal(size=(8, 3))
+    drawn *= bound / np.linalg.norm(drawn, axis=1, keepdims=True)
+    opposite = np.concatenate([drawn[:4], -drawn[:4]])  # whose pulls cancel, while what is rounded does not
+    allowed = set()
+    for weight, far in ((0.1, 0.0), (0.1, 5.0), (10.0, 0.0), (1e3, 1.0)):
+        point, weights, sizes = far * rng.normal(size=3 * loss.outputs), np.array([weight / 8]), np.array([8])
+        length = np.array([np.linalg.norm(point)])
+        worst = Worst(length=length, weights=weights, sizes=sizes, loss=loss, row_bound=bound, target_bound=4.0)
+        try:
+            check_points(worst, 1e-10, "test")
+        except MessageError:
+            allowed.add(False)
+            continue
+        allowed.add(True)
+        for matrix in (drawn, opposite, np.tile(drawn[:1], (8, 1)), 1e-3 * drawn):
+            targets = make_targets(loss, 8, rng)
+            found = prox(Rows(matrix, Layout(np.array([0, 8])), loss.outputs), targets, loss, weights, point[None])
+            assert found.residual[0] <= 1e-10
+    assert (True in allowed) if bound <= 1 else (False in allowed)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=by_name)

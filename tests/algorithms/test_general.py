@@ -23,6 +23,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty, Unpenalized
 from consenso.schedules import PoissonSubset
 from consenso.shards import Shards
+from consenso.testing.sensitivity import probe_releases
 
 ROUNDS, MULTIPLIER = 15, 0.6
 LEFT = np.array([[0.5, 0.1, 0.0], [0.0, 0.4, -0.1], [0.1, 0.0, 0.6], [0.1, 0.1, 0.1]])
@@ -238,6 +239,21 @@ def test_the_hinge_loss_with_an_isometry():
     ).solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     reached = np.maximum(0, 1 - targets * (rows @ model)).mean() + 0.1 * model @ model
     assert reached == pytest.approx(best, rel=1e-7)
+
+
+def test_a_record_whose_kink_is_tied_counts_for_all_records():
+    """Dependent rows on kinks keep the solver from its certificate, and the answer is then that of no records."""
+    rows = np.repeat([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0]], [20, 20, 2], axis=0)
+    problem = Problem(loss=Hinge(), regularizer=NoPenalty(), features=3, sizes=np.array([len(rows)]), row_bound=1.0)
+    made = planned(problem, GeneralADMM(left=np.eye(3), step=0.4 * len(rows)), rounds=1)
+    tied = rows.copy()
+    tied[-1] = [0.25, 0.25, 0.0]
+    (one,), (other,) = (
+        probe_releases(made, Shards.from_parties(problem, [(each, np.ones(len(rows)))])) for each in (rows, tied)
+    )
+    moved = float(np.linalg.norm(one[2] - other[2]))
+    assert moved > 2 * made.problem.loss.lipschitz(1.0) * 0.4, "more than by its own part"
+    assert moved <= one[0].bounds.at("record", "replace-one")
 
 
 def test_people_find_it_by_its_names():

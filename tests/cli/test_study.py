@@ -58,6 +58,25 @@ def test_new_says_whether_people_are_protected_where_a_column_says_whose_a_row_i
         assert (code, "not protected" in out) == (0, warned)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--dataset", "digits", "--table", "table.csv"), "--table table.csv: a set of the catalogue has its own"),
+        (("--dataset", "digits", "--rows", "10"), "--rows 10: a set of the catalogue has its own"),
+        (("--dataset", "digits", "--test", "test.csv"), "--test test.csv: a set of the catalogue has its own"),
+        (("--dataset", "digits", "--parties", "0"), "--parties 0: a central setting has one curator"),
+        (("--dataset", "digits", "--target-bound", "3"), "--target-bound 3.0: only a catalogued regression takes one"),
+        (("--dataset", "diabetes", "--target-bound", "0"), "target_bound"),
+    ],
+)
+def test_new_refuses_options_that_would_say_nothing(
+    given: tuple[str, ...], message: str, tmp_path: Path, answers: Any
+) -> None:
+    code, _, told = answers("study", "new", tmp_path / "new.toml", "--defaults", *given)
+    assert (code, message in told) == (2, True)
+    assert not (tmp_path / "new.toml").exists()
+
+
 def test_new_refuses_what_cannot_be_planned_and_writes_nothing(tmp_path: Path, answers: Any) -> None:
     path = tmp_path / "new.toml"
     code, _, told = answers("study", "new", path, "--dataset", "digits", "--loss", "squared", "--defaults")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from consenso.deployment.outcome import COMPLETE, SAMPLED, record_of
+from consenso.deployment.outcome import COMPLETE, RECORD, SAMPLED, keep_model, read_kept_model, record_of
+from consenso.errors import InputError
 from consenso.study import Study
+from consenso.study.folder import RunFolder
 
 STUDY = """
 title = "who was away"
@@ -51,3 +53,14 @@ def test_who_dropped_out_of_a_secure_sum_counts_among_those_who_may_work_with_th
 
 def test_who_is_away_from_a_sample_with_noise_on_messages_is_not_in_it() -> None:
     assert say(f'trust = "local"\n{POISSON}', {"a": [3]}) == SAMPLED
+
+
+@pytest.mark.parametrize("rounds", [3, None])
+def test_a_model_is_handed_again_where_the_number_of_its_rounds_is_a_secret(rounds, tmp_path) -> None:
+    folder = RunFolder(path=tmp_path)
+    folder.write_json(RECORD, {"rounds": rounds})
+    keep_model(folder, b"model")
+    assert read_kept_model(folder) == (b"model", rounds)
+    folder.write_json(RECORD, {"rounds": "three"})
+    with pytest.raises(InputError, match="a run is complete there"):
+        read_kept_model(folder)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.engine.failing import make_tables, plan_failing
 
 from consenso.algorithms.consensus import ConsensusADMM, Down
 from consenso.engine.step import take_step
 from consenso.errors import StepError
-from consenso.schedules import Everyone
 from consenso.shards import Shards
 from consenso.testing.plans import execute, plan_example
 from consenso.testing.worlds import draw
 
 
-def plan_failing():
-    """No solver certifies a distance below rounding, unless there is nothing to solve."""
-    example = ConsensusADMM.example()
-    algorithm = replace(example.algorithm, tolerance=1e-18)
-    return plan_example(replace(example, algorithm=algorithm, schedules=(Everyone(),), rounds=1), trust="local")
-
-
 def make_worlds(made, party: int):
     """Everybody without records, and the same with the rows of one party."""
-    data = draw(made.problem, np.random.default_rng(0))
-    empty = [(np.zeros_like(rows), targets) for rows, targets in data]
-    one = [data[index] if index == party else table for index, table in enumerate(empty)]
+    tied, empty = make_tables(made)
+    one = [tied[index] if index == party else table for index, table in enumerate(empty)]
     return (Shards.from_parties(made.problem, tables) for tables in (empty, one))
 
 
@@ -55,3 +48,19 @@ def test_a_cohort_that_fails_records_nothing() -> None:
     with pytest.raises(StepError):
         take_step(made, made.facts, shards.cohort(), state, Down(z=np.zeros(made.problem.dim)), record=entries.append)
     assert not entries
+
+
+def test_numpy_warns_of_nothing_that_rows_do_to_a_step() -> None:
+    """A warning that one record sets off would tell of it."""
+
+    class Overflowing(ConsensusADMM):
+        def local(self, facts, down, state, f, release):
+            assert np.isinf(f.squared_norms.max() * np.float64(1e308) * 10)
+            return super().local(facts, down, state, f, release)
+
+    example = ConsensusADMM.example()
+    made = replace(plan_example(example), algorithm=Overflowing(step=example.algorithm.step))
+    shards = Shards.from_parties(made.problem, draw(made.problem, np.random.default_rng(0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        execute(made, shards)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.failing import make_tables, plan_failing
 
 from consenso.algorithms import discover
 from consenso.algorithms.consensus import ConsensusADMM, Down
@@ -24,7 +25,6 @@ from consenso.losses import Hinge
 from consenso.privacy.observers import Public
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.public_facts import PublicFacts
-from consenso.schedules import Everyone
 from consenso.shards import Shards
 from consenso.testing.laws import plan_example
 from consenso.testing.worlds import draw
@@ -161,17 +161,9 @@ def test_numbers_are_cut_to_the_range_and_left_alone_within_it() -> None:
 # --- steps that fail because of the rows ------------------------------------------------------------------------------
 
 
-def failing():
-    """No solver certifies a distance below rounding, unless there is nothing to solve."""
-    example = ConsensusADMM.example()
-    algorithm = replace(example.algorithm, tolerance=1e-18)
-    return plan_example(replace(example, algorithm=algorithm, schedules=(Everyone(),)), trust="local")
-
-
 def test_a_step_that_rows_keep_from_its_end_is_answered_like_one_without_records(tmp_path: Path) -> None:
-    made = failing()
-    data = draw(made.problem, np.random.default_rng(0))
-    empty = [(np.zeros_like(rows), targets) for rows, targets in data]
+    made = plan_failing()
+    data, empty = make_tables(made)
     taken = []
     for tables in (data, empty):
         shards = Shards.from_parties(made.problem, [tables[0]], parties=[0])
@@ -190,7 +182,8 @@ def test_a_step_that_rows_keep_from_its_end_is_answered_like_one_without_records
 
 
 def test_a_question_that_nobody_could_answer_is_refused_whatever_the_rows() -> None:
-    made = failing()
+    example = ConsensusADMM.example()
+    made = plan_example(replace(example, algorithm=replace(example.algorithm, tolerance=1e-18)), trust="local")
     data = draw(made.problem, np.random.default_rng(0))
     for rows, targets in (data[0], (np.zeros_like(data[0][0]), data[0][1])):
         step = SinglePartyStep(made, Shards.from_parties(made.problem, [(rows, targets)], parties=[0]), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
@@ -128,6 +129,11 @@ def test_the_estimator_says_the_same_within_the_bound(loss: Loss) -> None:
     model = made(loss, row_bound=3.0)
     estimator, X = model.estimator(), rows()
     np.testing.assert_array_equal(estimator.predict(X), model.predict(X))
+    if model.classes is not None:
+        model = dataclasses.replace(model, classes=model.classes[::-1])
+        estimator = model.estimator()
+        assert list(estimator.classes_) == sorted(model.classes), "as a fit has them"
+        np.testing.assert_array_equal(estimator.predict(X), model.predict(X))
     with pytest.raises(InputError, match="no estimator has the smoothed hinge loss"):
         made(SmoothedHinge(smoothing=0.5)).estimator()
 

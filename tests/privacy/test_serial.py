@@ -16,6 +16,7 @@ from consenso import registry
 from consenso.errors import InputError, TamperError
 from consenso.privacy.events import (
     ZCDP,
+    BestOf,
     Bounded,
     Composed,
     Event,
@@ -31,29 +32,33 @@ from consenso.privacy.events import (
     SampledFixedSize,
     SampledGroup,
     TokenWalk,
+    Told,
     Unbounded,
 )
 from consenso.privacy.serial import from_json, to_json
 
 numbers = st.floats(min_value=0, allow_nan=False)
 counts = st.integers(0, 10**18)
-leaves = st.one_of(
-    st.just(Nothing()),
-    st.builds(Unbounded, st.text()),
-    st.builds(Gaussian, numbers, numbers, numbers),
-    st.builds(Laplace, numbers, numbers, numbers),
-    st.builds(GammaNorm, numbers, numbers, st.integers(1, 10)),
-    st.builds(Pure, numbers),
-    st.builds(ZCDP, numbers),
-    st.builds(Bounded, numbers),
-    st.builds(Sampled, numbers, numbers, numbers, st.sampled_from(["add-remove", "replace-one"]), numbers),
-    st.builds(SampledGroup, numbers, numbers, numbers, counts, st.sampled_from(["add-remove", "replace-one"]), numbers),
-    st.builds(SampledFixedSize, numbers, numbers, counts, counts, numbers),
-    st.builds(TokenWalk, numbers, counts, counts, counts, st.booleans()),
-    st.builds(ObjectivePerturbation, numbers, numbers),
-)
+adjacencies = st.sampled_from(["add-remove", "replace-one"])
+LEAVES = {
+    Nothing: st.just(Nothing()),
+    Unbounded: st.builds(Unbounded, st.text()),
+    Gaussian: st.builds(Gaussian, numbers, numbers, numbers),
+    Told: st.builds(Told, numbers),
+    Laplace: st.builds(Laplace, numbers, numbers, numbers),
+    GammaNorm: st.builds(GammaNorm, numbers, numbers, st.integers(1, 10)),
+    Pure: st.builds(Pure, numbers),
+    ZCDP: st.builds(ZCDP, numbers),
+    Bounded: st.builds(Bounded, numbers),
+    Sampled: st.builds(Sampled, numbers, numbers, numbers, adjacencies, numbers),
+    SampledGroup: st.builds(SampledGroup, numbers, numbers, numbers, counts, adjacencies, numbers),
+    SampledFixedSize: st.builds(SampledFixedSize, numbers, numbers, counts, counts, numbers),
+    TokenWalk: st.builds(TokenWalk, numbers, counts, counts, counts, st.booleans()),
+    ObjectivePerturbation: st.builds(ObjectivePerturbation, numbers, numbers),
+    BestOf: st.builds(BestOf, numbers, numbers, numbers),
+}
 events = st.recursive(
-    leaves,
+    st.one_of(*LEAVES.values()),
     lambda inner: st.one_of(
         st.builds(Repeated, inner, counts),
         st.builds(Composed, st.lists(inner, max_size=3).map(tuple)),
@@ -61,6 +66,11 @@ events = st.recursive(
     ),
     max_leaves=6,
 )
+
+
+def test_every_kind_of_event_is_drawn() -> None:
+    known = {kind for kind in registry.kinds("events").values() if kind.__module__ == Event.__module__}
+    assert set(LEAVES) == known - {Repeated, Composed, Mixture}
 
 
 @given(events)

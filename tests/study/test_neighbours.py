@@ -10,21 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.study.people import write_people
 
 from consenso.errors import InputError
 from consenso.study import Study
 
-SCHEMA = """
-[columns.age]
-kind = "numeric"
-low = 0
-high = 100
-[columns.patient]
-kind = "user"
-[columns.ill]
-kind = "label"
-classes = ["no", "yes"]
-"""
 STUDY = """
 [data]
 schema = "schema.toml"
@@ -71,9 +61,7 @@ def list_neighbours(unit: str, adjacency: str, split: str) -> list[list[Row]]:
 
 
 def load(folder: Path, table: list[Row], split: str, unit: str, adjacency: str) -> Study:
-    rows = [f"{age},{patient},{'yes' if age % 2 else 'no'}" for patient, age in table]
-    (folder / "table.csv").write_text("\n".join(["age,patient,ill", *rows]) + "\n")
-    (folder / "schema.toml").write_text(SCHEMA)
+    write_people(folder / "table.csv", [(age, patient, age % 2 == 1) for patient, age in table])
     central = not split
     text = STUDY.format(
         rows=PEOPLE if unit == "person" else len(TABLE),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from consenso.engine.checkpoint import fingerprint
 from consenso.engine.run import run
 from consenso.errors import ConsensoError, InputError
+from consenso.models import load_model
 from consenso.privacy.noise import GaussianNoise, Geometric, LaplaceNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public, Server
 from consenso.privacy.samplers import Safe
@@ -365,6 +368,24 @@ def test_a_central_study_is_the_fit_of_the_estimator(tmp_path: Path) -> None:
     again = model.estimator()
     assert again.guarantee_.epsilon(1e-5) == pytest.approx(same.guarantee_.epsilon(1e-5), rel=1e-6)
     assert again.card_ == model.card
+
+    names = np.where(records.y > 0, *reversed(model.classes))
+    assert model.classes != tuple(sorted(model.classes)), "the order of a fit is another one"
+    before = again.score(records.X, names)
+    np.testing.assert_array_equal(again.predict(records.X), model.predict(records.X))
+    once, both = (same.guarantee_.compose(*others).epsilon(1e-5) for others in ((), (same.guarantee_,)))
+    assert again.guarantee_.epsilon(1e-5) == pytest.approx(once)
+    assert again.partial_fit(records.X, names).guarantee_.epsilon(1e-5) == pytest.approx(both)
+    # The mean of a model and one with another order of classes would be right for half of the records.
+    clear = model.estimator().set_params(epsilon=500.0).partial_fit(records.X, names)
+    assert clear.score(records.X, names) > before - 0.1
+    later = PrivateLogisticRegression(epsilon=1.0, delta=1e-5, random_state=2)
+    later.fit(records.X, names, start=load_model(model.save(tmp_path / "model.json")).estimator())
+    assert later.row_bound_ == model.row_bound
+    bare = dataclasses.replace(model, card=None).estimator()
+    for go_on in (bare.partial_fit, partial(later.fit, start=bare)):
+        with pytest.raises(InputError, match="the model has no card"):
+            go_on(records.X, names)
 
 
 # --- parties and records ---------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.study.people import SCHEMA as PEOPLE
+from tests.study.people import write_people
 
 from consenso.engine.checkpoint import Checkpoint
 from consenso.errors import InputError
@@ -162,20 +164,8 @@ def test_a_run_that_was_charged_and_lost_its_model_is_not_charged_again(table: P
 
 
 def test_people_with_several_records_in_a_central_study(tmp_path) -> None:
-    schema = """
-[columns.age]
-kind = "numeric"
-low = 0
-high = 100
-[columns.patient]
-kind = "user"
-[columns.ill]
-kind = "label"
-classes = ["no", "yes"]
-"""
-    (tmp_path / "schema.toml").write_text(schema)
-    stays = [f"{30 + number},patient-{number % 20},{'yes' if number % 2 else 'no'}" for number in range(50)]
-    (tmp_path / "table.csv").write_text("\n".join(["age,patient,ill", *stays]) + "\n")
+    stays = [(30 + number, f"patient-{number % 20}", number % 2 == 1) for number in range(50)]
+    write_people(tmp_path / "table.csv", stays)
     text = """
 [data]
 table = "table.csv"
@@ -201,7 +191,7 @@ kind = "central"
     (tmp_path / "study.toml").write_text(text.replace("rows = 20", "rows = 50"))
     with pytest.raises(InputError, match="50 people are declared"):
         train(Study.load(tmp_path / "study.toml"), tmp_path / "other")
-    (tmp_path / "schema.toml").write_text(schema.replace('"user"', '"ignore"'))
+    (tmp_path / "schema.toml").write_text(PEOPLE.replace('"user"', '"ignore"'))
     with pytest.raises(InputError, match='kind = "user"'):
         Study.load(tmp_path / "study.toml")
 
@@ -233,17 +223,6 @@ def test_a_model_file_has_standard_errors(tmp_path: Path) -> None:
     assert (read.standard_errors[:2] < 0.1 * np.abs(read.estimates[0])).all()
 
 
-SCHEMA_OF_PEOPLE = """
-[columns.age]
-kind = "numeric"
-low = 0
-high = 100
-[columns.patient]
-kind = "user"
-[columns.ill]
-kind = "label"
-classes = ["no", "yes"]
-"""
 STUDY_OF_PEOPLE = """
 [data]
 schema = "schema.toml"
@@ -264,19 +243,17 @@ trust = "secure-sum"
 
 
 def _write_people(folder: Path, data: str, parties: str) -> Study:
-    (folder / "schema.toml").write_text(SCHEMA_OF_PEOPLE)
     (folder / "study.toml").write_text(STUDY_OF_PEOPLE.format(data=data, parties=parties))
     return Study.load(folder / "study.toml")
 
 
-def _stays(people: range) -> str:
-    rows = [f"{30 + person + stay},p{person},{'yes' if person % 2 else 'no'}" for person in people for stay in range(3)]
-    return "\n".join(["age,patient,ill", *rows]) + "\n"
+def _write_stays(table: Path, people: range) -> None:
+    write_people(table, [(30 + person + stay, f"p{person}", person % 2 == 1) for person in people for stay in range(3)])
 
 
 def test_people_of_several_hospitals(tmp_path) -> None:
-    (tmp_path / "north.csv").write_text(_stays(range(20)))
-    (tmp_path / "south.csv").write_text(_stays(range(20, 50)))
+    _write_stays(tmp_path / "north.csv", range(20))
+    _write_stays(tmp_path / "south.csv", range(20, 50))
     tables = '[data.tables]\nnorth = "north.csv"\nsouth = "south.csv"'
     study = _write_people(tmp_path, tables, "[setting.parties]\nnorth = 20\nsouth = 30")
     trained = train(study, tmp_path / "out")
@@ -286,7 +263,7 @@ def test_people_of_several_hospitals(tmp_path) -> None:
     whole, alone = study.shards(), study.party_shards("south")
     np.testing.assert_array_equal(whole._weights[60:], alone._weights)
     # The same people in one table learn the same: sums do not know who holds whom.
-    (tmp_path / "all.csv").write_text(_stays(range(50)))
+    _write_stays(tmp_path / "all.csv", range(50))
     one = replace_setting(tmp_path, "all.csv")
     assert train(one, tmp_path / "central").model.features == trained.model.features
     wrong = _write_people(tmp_path, tables, "[setting.parties]\nnorth = 21\nsouth = 30")
@@ -303,7 +280,7 @@ def replace_setting(folder: Path, table: str) -> Study:
 
 @pytest.mark.parametrize("seed", ["", ", seed = 3"])
 def test_a_split_keeps_people_whole(tmp_path, seed) -> None:
-    (tmp_path / "all.csv").write_text(_stays(range(50)))
+    _write_stays(tmp_path / "all.csv", range(50))
     split = f'split = {{kind = "equal", parties = 7{seed}}}'
     study = _write_people(tmp_path, 'table = "all.csv"\nrows = 50', split)
     assert study.sizes.tolist() == [7, 7, 7, 7, 7, 7, 8]

@@ -45,7 +45,7 @@ from consenso.algorithms.shape import (
 )
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.losses import require_lipschitz
+from consenso.losses import require_lipschitz, require_step
 from consenso.privacy.composition import sight
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
@@ -115,8 +115,10 @@ class ConsensusADMM:
 
     def check(self, spec: RunSpec) -> None:
         """Without a clip the residual is bounded by the Lipschitz constant only."""
+        problem = spec.facts.problem
+        require_step(self.step * float(problem.scales.max()), problem.row_bound, f"ConsensusADMM(step={self.step})")
         if self.clip is None:
-            require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "ConsensusADMM without clip")
+            require_lipschitz(problem.loss, problem.row_bound, "ConsensusADMM without clip")
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The residual x - z. The state is public to whoever sees every message: a record counts for its part.
@@ -198,7 +200,7 @@ class ConsensusADMM:
         from consenso.algorithms.kernels.records import take_records
         from consenso.kernels.compiled import hold, run_pieces
 
-        taken = take_records(records, facts.problem.loss, self.step)
+        taken = take_records(records, facts.problem, self.step, float(self.tolerance))
         if taken is None:
             return CompiledRounds()
         constants = *taken, float(self.tolerance)

@@ -30,6 +30,7 @@ from consenso.algorithms.networked import Message, degrees_of, running_average
 from consenso.algorithms.shape import RING_WITH_CHORD, Example, Heard, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
+from consenso.losses import require_step
 from consenso.privacy.noise import Noise, NoNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
@@ -53,7 +54,7 @@ class State:
 S = TypeVar("S", bound=State)
 
 
-def check_local_problem(owner: object, spec: RunSpec) -> None:
+def check_local_problem(owner: object, penalty: float, spec: RunSpec) -> None:
     """Refuse problems whose local minimisation is not one prox, or is not strongly convex by public terms alone."""
     name, regularizer, degrees = type(owner).__name__, spec.facts.problem.regularizer, spec.facts.degrees
     if not isinstance(regularizer, NoPenalty | L2):
@@ -65,6 +66,13 @@ def check_local_problem(owner: object, spec: RunSpec) -> None:
         raise PreconditionError(
             f"{name}: a node without neighbours needs L2(strength=...) to have one minimiser; add an edge, or penalize."
         )
+    require_small_steps(name, penalty, spec.facts)
+
+
+def require_small_steps(name: str, penalty: float, facts: PublicFacts) -> None:
+    """Refuse a penalty so small that no prox of a row at the bound could be solved for."""
+    step = float(np.max(facts.scales / curvatures(penalty, facts), initial=0.0))
+    require_step(step, facts.problem.row_bound, f"{name}(penalty={penalty})")
 
 
 def curvatures(penalty: float, facts: PublicFacts) -> Array:
@@ -187,7 +195,7 @@ class DistributedADMM(ExactNode):
 
     def check(self, spec: RunSpec) -> None:
         """Noise would suggest a guarantee that this definition does not have."""
-        check_local_problem(self, spec)
+        check_local_problem(self, self.penalty, spec)
         if any(not isinstance(noise, NoNoise) for noise in spec.noise.values()):
             raise PreconditionError(
                 "DistributedADMM(noise=...): this is the method without privacy and takes NoNoise() only; use "

@@ -34,7 +34,7 @@ from consenso.algorithms.record_sums import check_rate
 from consenso.algorithms.shape import PENALTIES, Example, Source, per_row, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import require_lipschitz
+from consenso.losses import require_lipschitz, require_step
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.privacy.releaser import Released, Releaser, clip
 from consenso.privacy.run_spec import RunSpec
@@ -122,6 +122,8 @@ class DualConsensusADMM:
     def check(self, spec: RunSpec) -> None:
         """Refuse losses without a bound, and sampling that the variant does not survive."""
         problem = spec.facts.problem
+        one = self.step * (1.0 if self.level == "record" else float(problem.scales.max()))
+        require_step(one, problem.row_bound, f"DualConsensusADMM(step={self.step})")
         if self.clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DualConsensusADMM without clip")
         if self.level == "record" and not isinstance(spec.schedule, Everyone):

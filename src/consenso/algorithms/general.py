@@ -154,8 +154,8 @@ class GeneralADMM:
                 size=self.left.rows,
                 at="sum",
                 bounds=Bounds(
-                    record_add_remove=self._bound_move(facts.record_lipschitz),
-                    record_replace_one=self._bound_move(2 * facts.record_lipschitz),
+                    record_add_remove=self._bound_move(facts.record_prox_lipschitz),
+                    record_replace_one=self._bound_move(2 * facts.record_prox_lipschitz),
                     party_add_remove=self._bound_move(facts.lipschitz),
                     party_replace_one=self._bound_move(2 * facts.lipschitz),
                 ),

@@ -49,7 +49,7 @@ from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
-from consenso.subproblems import certify, hide_by_rounding
+from consenso.subproblems import Worst, certify
 from consenso.subproblems.batch import ROUNDING
 
 # The certificate leaves this much of the tolerance for what is rounded before and after the solver.
@@ -150,9 +150,15 @@ class ObjectivePerturbation:
         convexity = self.convexity(problem)
         rest, loss, bound = split_squared_term(problem.regularizer)[1], problem.loss, problem.row_bound
         if isinstance(rest, NoPenalty):
-            weights = np.array([1 / convexity])
-            hidden = hide_by_rounding(np.array([linear / convexity]), weights, problem.row_caps, loss, bound)
-            return 2 * float(hidden[0]) / SHARE
+            worst = Worst(
+                length=np.array([linear / convexity]),
+                weights=np.array([1 / convexity]),
+                sizes=problem.row_caps,
+                loss=loss,
+                row_bound=bound,
+                target_bound=problem.target_bound,
+            )
+            return 2 * float(worst.hide_by_rounding()[0]) / SHARE
         # At its minimiser J is no larger than where the regularizer is least, and losses are not negative.
         near = float(np.linalg.norm(rest.prox(np.zeros(problem.dim), 1.0)))
         ends = float(problem.target_bound or 1.0) * np.array([-1.0, 1.0])

@@ -35,7 +35,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.distributed_admm import AveragedState, AveragingNode, curvatures, pulls
+from consenso.algorithms.distributed_admm import AveragedState, AveragingNode, curvatures, pulls, require_small_steps
 from consenso.algorithms.dp_sgd import check_averaging
 from consenso.algorithms.networked import Message, degrees_of, within
 from consenso.algorithms.shape import RING_WITH_CHORD, Example, Source, require_positive, small_problem
@@ -84,6 +84,7 @@ class PADMM(AveragingNode):
             )
         if degrees_of(spec.facts).min() < 1:
             raise InputError("PADMM(topology=...): every node has a neighbour, and one has none; add an edge.")
+        require_small_steps("PADMM", self.penalty, spec.facts)
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         return (

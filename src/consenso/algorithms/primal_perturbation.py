@@ -59,7 +59,7 @@ class PrimalPerturbation(ExactNode):
 
     def check(self, spec: RunSpec) -> None:
         """The minimiser moves as far as the gradient can, so the gradient must be bounded."""
-        check_local_problem(self, spec)
+        check_local_problem(self, self.penalty, spec)
         require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "PrimalPerturbation")
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:

@@ -89,7 +89,7 @@ class RecycledADMM:
 
     def check(self, spec: RunSpec) -> None:
         """Bounded, smooth losses of one margin, and noise whose law the theorem knows."""
-        check_local_problem(self, spec)
+        check_local_problem(self, self.penalty, spec)
         check_perturbation(self, spec, noisy_rounds(spec.rounds))
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:

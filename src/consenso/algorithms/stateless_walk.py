@@ -28,7 +28,7 @@ from consenso.algorithms.record_sums import Forgetful
 from consenso.algorithms.shape import CompiledRounds, Example, SingleRecords, Source, require_positive, small_problem
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import require_lipschitz
+from consenso.losses import require_lipschitz, require_step
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
@@ -74,7 +74,9 @@ class StatelessWalk:
 
     def check(self, spec: RunSpec) -> None:
         """A walk, Lipschitz losses, a non-expansive visit."""
-        require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "StatelessWalk")
+        problem = spec.facts.problem
+        require_lipschitz(problem.loss, problem.row_bound, "StatelessWalk")
+        require_step(self.step * float(problem.scales.max()), problem.row_bound, f"StatelessWalk(step={self.step})")
         if spec.rounds and not isinstance(spec.schedule, RandomWalk):
             raise InputError(
                 f"StatelessWalk(schedule={spec.schedule!r}): one party a round on a random walk; use RandomWalk()."
@@ -162,7 +164,7 @@ class StatelessWalk:
         from consenso.kernels.compiled import hold
 
         share = 2 * self.relaxation / facts.parties
-        taken = take_records(records, facts.problem.loss, self.step)
+        taken = take_records(records, facts.problem, self.step, float(self.tolerance))
         prox = compile_prox(facts.problem.regularizer, share * self.step)
         if taken is None or prox is None:
             return CompiledRounds()

@@ -140,7 +140,10 @@ def new(
     if task == "regression" and dataset:
         if target_bound is None and ask.quiet:
             raise InputError("--target-bound: a regression needs a public bound on the size of its targets; give it.")
-        data["target_bound"] = target_bound or ask.number("Public bound on the size of targets", 1.0)
+        asked = "Public bound on the size of targets"
+        data["target_bound"] = ask.number(asked, 1.0) if target_bound is None else target_bound
+    else:
+        _refuse_unused("only a catalogued regression takes one, and a schema states its own", target_bound=target_bound)
     tables: dict[str, Any] = {"data": data, "model": _model(ask, task, loss, strength)}
     tables["privacy"] = {
         "epsilon": ask.number("Epsilon, the privacy budget", 1.0) if epsilon is None else epsilon,
@@ -204,6 +207,8 @@ def _data(
     if dataset is not None:
         from consenso.datasets import describe
 
+        own = "a set of the catalogue has its own"
+        _refuse_unused(own, table=table, schema=schema, rows=rows, test=test)
         known = describe(dataset)
         data: dict[str, Any] = {"dataset": known.name}
         if not known.test_rows:
@@ -219,6 +224,13 @@ def _data(
     if test is not None:
         data["test"] = test
     return data, unit
+
+
+def _refuse_unused(why: str, **options: object) -> None:
+    """Refuse options that the study would not take up: whoever gave them would believe that it had."""
+    for name, given in options.items():
+        if given is not None:
+            raise InputError(f"--{name.replace('_', '-')} {given}: {why}; leave it out.")
 
 
 def _ask_unit(ask: _Answers, schema: str) -> str:
@@ -274,6 +286,7 @@ def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str
     if trust is not None and kind != "federated":
         raise InputError(f"--trust {trust}: a federated setting has a trust, a {kind} one has none here; leave it out.")
     if kind == "central":
+        _refuse_unused("a central setting has one curator", parties=parties)
         return {"kind": kind}
     many = parties if parties is not None else ask.count("Simulated parties", 20)
     found: dict[str, Any] = {"kind": kind}

@@ -56,11 +56,11 @@ def keep_model(folder: RunFolder, model: bytes) -> None:
     draft.replace(folder.path / HANDED)
 
 
-def read_kept_model(folder: RunFolder) -> tuple[bytes, int]:
-    """The model of a run that has ended, as the parties get it, and the number of its rounds."""
+def read_kept_model(folder: RunFolder) -> tuple[bytes, int | None]:
+    """The model of a run that has ended, as the parties get it, and the number of its rounds, None for a secret one."""
     try:
-        record = json.loads((folder.path / RECORD).read_text(encoding="utf-8"))
-        return (folder.path / HANDED).read_bytes(), int(record["rounds"])
+        rounds = json.loads((folder.path / RECORD).read_text(encoding="utf-8"))["rounds"]
+        return (folder.path / HANDED).read_bytes(), None if rounds is None else int(rounds)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"--out {folder.path}: a run is complete there; name another folder.") from None
 

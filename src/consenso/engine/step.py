@@ -54,9 +54,9 @@ def take_step(
     def attempt(rows: Cohort) -> tuple[Any, Any]:
         entries: list[ReleaseRecord] = []
         releaser, close = open_releaser(plan, drawing, releases, largest=largest, record=entries.append)
-        taken: tuple[Any, Any] = plan.algorithm.local(
-            facts, *heard, state, rows, releaser if watch is None else watch(releaser, releases)
-        )
+        seen = releaser if watch is None else watch(releaser, releases)
+        with np.errstate(all="ignore"):  # what NumPy warns of would tell of rows
+            taken: tuple[Any, Any] = plan.algorithm.local(facts, *heard, state, rows, seen)
         close()
         for entry in entries:
             record(entry)

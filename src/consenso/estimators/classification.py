@@ -53,7 +53,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _fit(self, X: Any, y: Any, options: FitOptions, known: NDArray[Any] | None = None) -> None:
         if opens(X):
-            classes = self._declared_classes()
+            classes = self.classes_ if options.goes_on else self._declared_classes(known)
             if self.target_recall is not None:
                 raise InputError(
                     f"{type(self).__name__}(target_recall=...): a threshold is looked for in a table in memory; leave "
@@ -211,8 +211,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) < len(given):
             raise InputError(f"{owner}(classes={self.classes!r}): a list of at least two different labels is needed.")
 
-    def _declared_classes(self) -> NDArray[Any]:
-        """The labels of a table that is read in batches."""
+    def _declared_classes(self, public: NDArray[Any] | None) -> NDArray[Any]:
+        """The labels of a table that is read in batches. public: those that partial_fit was given."""
+        if public is not None:
+            self._check_count(len(public))
+            return public
         if self.classes is None or isinstance(self.classes, str):
             raise InputError(
                 f"{type(self).__name__}(classes={self.classes!r}): of a table that is read in batches the labels are "

@@ -59,6 +59,7 @@ class Continued:
             raise InputError(
                 f"{owner}.fit(start=...): the model has {start.n_features_in_} columns, and X has {features}."
             )
+        start._require_guarantee(f"{owner}.fit(start=...)")
         if math.isfinite(self.epsilon) and is_unbounded(start.guarantee_.event):
             raise InputError(
                 f"{owner}.fit(start=...): the model was fitted without privacy, so that whatever starts from it tells "
@@ -107,9 +108,16 @@ class Continued:
             self.notes_ = (said, *self.notes_)
         return self
 
+    def _require_guarantee(self, call: str) -> None:
+        """Refuse a model of which nobody knows what it has cost, such as one of a file without a card."""
+        if not hasattr(self, "guarantee_"):
+            raise InputError(f"{call}: the model has no card, so that nobody knows what it tells of its records.")
+
     def _check_going_on(self, unit: str) -> None:
         """Refuse what could not be stated together with the calls before, while nothing is spent."""
-        owner, before = type(self).__name__, self.guarantee_
+        owner = type(self).__name__
+        self._require_guarantee(f"{owner}.partial_fit")
+        before = self.guarantee_
         if math.isfinite(self.epsilon) and is_unbounded(before.event):
             raise InputError(
                 f"{owner}.partial_fit: the model was fitted without privacy, so that whatever goes on from it tells of "

@@ -221,7 +221,8 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
                 raise InputError(
                     f"{type(self).__name__}.fit({name}=...): a table that is read in batches has none; read it first."
                 )
-        return open_rows(self, X, y, classes, options.users, options.rows_per_person or 1)
+        cap = options.rows_per_person or 1
+        return open_rows(self, X, y, classes, options.users, cap, reset=not options.goes_on)
 
     def _learn(self, fit: Fit) -> None:
         """Find what is not known, then fit; what all models keep of it."""

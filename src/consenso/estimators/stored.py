@@ -36,7 +36,7 @@ class TargetCoding:
     def code(self, y: NDArray[Any], first: int, part: str = "") -> NDArray[Any]:
         """Targets of a batch. first, part: where it begins, as in `check_batch`."""
         if self.classes is None:
-            return np.asarray(y, dtype=np.float64)
+            return self._read_numbers(y, first, part)
         two = len(self.classes) == 2
         try:
             # Of two classes the second is 1; comparing is a tenth of searching.
@@ -50,6 +50,18 @@ class TargetCoding:
                 f"in {part}{name_row(first + int(np.argmin(known)))}; declare every label that may occur."
             )
         return np.where(found == 1, 1.0, -1.0) if two else found.astype(np.int64)
+
+    def _read_numbers(self, y: NDArray[Any], first: int, part: str) -> Array:
+        """Real targets; what a conversion says of a cell that is no number is not passed on."""
+        if y.dtype.kind in "biuf":
+            return np.asarray(y, dtype=np.float64)
+        wrong = next((place for place, one in enumerate(y.tolist()) if not isinstance(one, int | float)), None)
+        if wrong is None and y.dtype.kind == "O":
+            return np.asarray(y, dtype=np.float64)
+        raise InputError(
+            f"{self.owner}.fit(y=...): targets are numbers, and {part}{name_row(first + (wrong or 0))} has none; drop "
+            "such records, or give numbers, such as days since a public date."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +109,7 @@ class FrameBatches:
                 raise InputError(f"{source}, {row}, column {name!r}: a cell is missing; drop that record, or fill it.")
         # Polars takes twice as long for rows as for columns that are then turned.
         X = np.ascontiguousarray(frame[list(self.features)].to_numpy(order="fortran"))
-        X = X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
+        X = X.astype(_float_type([X.dtype]), copy=False)
         weights = None if self.weights is None else self.weights[first : first + len(X)]
         return RowBatch(X, self.coding.code(frame[self.target].to_numpy(), first), weights)
 
@@ -165,18 +177,24 @@ class DaskBatches:
         part = self._frame.partitions[place].compute(scheduler="synchronous")
         # What a conversion says of a cell that is no number is not passed on.
         own, due = dict(part.dtypes), dict(self._frame.dtypes)
-        if set(own) != set(due) or any(own[name] != due[name] for name in self._features):
+        if set(own) != set(due) or any(own[name] != due[name] for name in (*self._features, self._target)):
             raise InputError(
                 f"partition {place} of the Dask data frame: its columns or their types are not those of the frame; "
                 "make all partitions equal."
             )
-        X = part[list(self._features)].to_numpy()
-        X = X if X.dtype == np.float32 else X.astype(np.float64)
+        table = part[list(self._features)]
+        X = table.to_numpy(dtype=_float_type(list(table.dtypes)), na_value=np.nan)  # a missing cell is refused
         return RowBatch(X, self._coding.code(part[self._target].to_numpy(), 0, f"partition {place}, "))
 
     def fingerprint(self) -> str:
         """That of the graph that makes the frame."""
         return str(self._frame._name)
+
+
+def _float_type(kinds: list[Any]) -> type[np.float32] | type[np.float64]:
+    """The type of rows whose columns have these types, by scikit-learn's rule for tables in memory."""
+    plain = all(isinstance(kind, np.dtype) for kind in kinds)  # not those of pandas in which cells may be missing
+    return np.float32 if plain and np.result_type(*kinds) == np.float32 else np.float64
 
 
 def _check_partition(batches: DaskBatches, place: int) -> int:
@@ -195,11 +213,19 @@ def _is_dask(X: Any) -> bool:
 
 
 def open_rows(
-    estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None, users: Any, rows_per_person: int
+    estimator: Any,
+    X: Any,
+    y: Any,
+    classes: NDArray[Any] | None,
+    users: Any,
+    rows_per_person: int,
+    *,
+    reset: bool = True,
 ) -> tuple[RowBatches, People | None]:
     """A table in storage as rows and targets; sets what scikit-learn keeps of the columns.
 
-    users: the name of the column of ids, or one id for each row of a memory map.
+    users: the name of the column of ids, or one id for each row of a memory map. reset: whether columns may be others
+    than those of an earlier fit.
     """
     owner = type(estimator).__name__
     coding = TargetCoding(owner, classes)
@@ -212,12 +238,13 @@ def open_rows(
                 f"{owner}.fit(X=...): a memory map is a table of float32 or float64 numbers with one target per row, "
                 f"but X is {X.dtype} of shape {X.shape} and y has the shape {targets.shape}."
             )
-        estimator.n_features_in_ = int(X.shape[1])
+        _keep_columns(estimator, int(X.shape[1]), None, reset=reset)
         people = None if users is None else read_people(owner, users, len(X), rows_per_person)
         weights = None if people is None else people.spread(len(X))
         return _check(ArrayBatches(X, coding.code(targets, 0), weights)), people
     if isinstance(X, LibsvmFiles):
-        return _open_libsvm(estimator, X, y, coding, users), None
+        _keep_columns(estimator, X.features, None, reset=reset)
+        return _open_libsvm(owner, X, y, coding, users), None
     frames = None if _is_dask(X) else open_frames(X)
     kinds = _dask_kinds(X) if frames is None else frames.kinds
     if not isinstance(y, str) or y not in kinds:
@@ -233,8 +260,7 @@ def open_rows(
             f"{owner}.fit(X=...): features are columns of numbers, and {', '.join(wrong[:5]) or 'there is none'} is "
             "not; encode it first, or train a study with a schema."
         )
-    estimator.n_features_in_ = len(features)
-    estimator.feature_names_in_ = np.array(features, dtype=object)
+    _keep_columns(estimator, len(features), features, reset=reset)
     if frames is None:
         return DaskBatches(X, features, y, coding), None
     weights = None if people is None else people.spread(frames.rows)
@@ -256,13 +282,28 @@ def _find_people(owner: str, frames: Frames | None, y: str, users: Any, rows_per
     return read_people(owner, frames.column(users), frames.rows, rows_per_person)
 
 
-def _open_libsvm(estimator: Any, X: LibsvmFiles, y: Any, coding: TargetCoding, users: Any) -> LibsvmBatches:
-    owner = type(estimator).__name__
+def _keep_columns(estimator: Any, many: int, names: tuple[str, ...] | None, *, reset: bool) -> None:
+    """Keep the number of columns, and their names if they have any, or compare them with those that are kept."""
+    if reset:
+        estimator.n_features_in_ = many
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    kept = getattr(estimator, "feature_names_in_", None)
+    if many != estimator.n_features_in_ or (names is not None and kept is not None and list(names) != list(kept)):
+        raise InputError(
+            f"{type(estimator).__name__}.partial_fit(X=...): the columns are not those of the calls before, of which "
+            f"there are {estimator.n_features_in_}; give the same ones in the same order."
+        )
+
+
+def _open_libsvm(owner: str, X: LibsvmFiles, y: Any, coding: TargetCoding, users: Any) -> LibsvmBatches:
     if users is not None:
         raise InputError(f"{owner}.fit(users=...): libsvm files have no column of ids; write Parquet files with one.")
     if not (isinstance(y, str) and y == "label"):
         raise InputError(f"{owner}.fit(y=...): of libsvm files the labels are learnt; pass y='label'.")
-    estimator.n_features_in_ = X.features
     batches = LibsvmBatches(X, coding)
     X.fingerprint()
     return replace(batches, rows=check_batches(batches))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from consenso.losses.absolute import Absolute, EpsilonInsensitive
+from consenso.losses.checks import require_step
 from consenso.losses.hinge import Hinge, SmoothedHinge
 from consenso.losses.huber import Huber
 from consenso.losses.logistic import Logistic
@@ -23,4 +24,5 @@ __all__ = [
     "Squared",
     "require_lipschitz",
     "require_smooth",
+    "require_step",
 ]

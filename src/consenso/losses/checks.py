@@ -79,6 +79,18 @@ def check_scores(owner: str, outputs: int, scores: NDArray[Any]) -> None:
         )
 
 
+def require_step(step: float, row_bound: float, needed_by: str) -> None:
+    """Refuse a step that is too large for a row at the bound: a rule of public facts, so that no row decides it.
+
+    step: that of a record's own loss.
+    """
+    if not step * row_bound**2 <= LARGEST_STEP:
+        raise InputError(
+            f"{needed_by}: the step of a record times the squared row bound is {step * row_bound**2:.3g}, and proxes "
+            f"are solved up to {LARGEST_STEP:.0e}; take a smaller step, or state the rows in larger units."
+        )
+
+
 def prox_arguments(
     owner: str, outputs: int, points: NDArray[Any], steps: float | Array, targets: NDArray[Any]
 ) -> tuple[Array, Array]:

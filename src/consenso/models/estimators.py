@@ -1,7 +1,8 @@
 """Models as the estimators of `consenso.estimators`, with the attributes that a fit would have set.
 
 An estimator that is made from a model can predict, be scored and be put into a pipeline; its parameters say what the
-model was trained with, as far as an estimator can say it, and `fit` trains anew.
+model was trained with, as far as an estimator can say it. `fit` trains anew; a model that has a card can be started
+from, and `partial_fit` goes on from it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.row_map import RowMap
 from consenso.models.model import Model
@@ -28,8 +31,8 @@ def to_estimator(model: Model) -> Any:
     if model.classes is None:
         made.coef_, made.intercept_ = np.array(model.coefficients[:, 0]), float(intercept[0])
     else:
-        made.coef_, made.intercept_ = np.ascontiguousarray(model.coefficients.T), intercept
-        made.classes_ = np.asarray(model.classes)
+        made.classes_, table, offsets = _sort_classes(model, intercept)
+        made.coef_, made.intercept_ = np.ascontiguousarray(table.T), offsets
     made.n_features_in_ = len(model.features)
     made.row_map_, made.row_bound_ = RowMap(row_bound=model.row_bound), model.row_bound
     made.solver_ = "loaded"
@@ -39,7 +42,25 @@ def to_estimator(model: Model) -> Any:
         # The card of the training, whatever an estimator's own fit would have promised.
         made._card = model.card
         made.guarantee_ = _guarantee(model.card)
+        _keep_for_later_fits(made, model.card)
     return made
+
+
+def _sort_classes(model: Model, intercept: Array) -> tuple[NDArray[Any], Array, Array]:
+    """Classes in the order that a fit has them in, coefficients (features, outputs) and intercepts for that order."""
+    named = np.asarray(model.classes)
+    order = np.argsort(named)
+    if model.outputs > 1:
+        return named[order], model.coefficients[:, order], intercept[order]
+    sign = 1.0 if order[0] == 0 else -1.0
+    return named[order], sign * model.coefficients, sign * intercept
+
+
+def _keep_for_later_fits(made: Any, card: Card) -> None:
+    """What a fit that starts from this model, or `partial_fit`, takes over: public facts of the card."""
+    made.target_bound_, made._middle = getattr(made, "target_bound", None), 0.0
+    made._records_learnt, made._started = int(sum(card.data["sizes"])), False
+    made._delta, made._remarks, made.notes_ = card.delta, {}, ()
 
 
 def _guarantee(card: Card) -> Guarantee:

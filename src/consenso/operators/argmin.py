@@ -73,10 +73,12 @@ def _check_point(f: Cohort, linear: LinearMap, v: Array, step: float, tolerance:
         return
     problem, largest = f.problem, linear.largest
     bend = float(f.scales[0]) * float(problem.sizes[f.parties[0]]) * problem.loss.smoothness(problem.row_bound)
-    reach = 2 / smallest  # |x| over |v|, but for what the loss moves
-    hidden = ROUNDING * (largest * (largest * reach + 1) + step * bend * reach) / smallest
+    pull = float(f.scales[0]) * float(problem.sizes[f.parties[0]]) * problem.loss.lipschitz(problem.row_bound)
+    length = float(np.linalg.norm(v))
+    longest = 2 * length / smallest + step * pull / smallest**2  # of x: the loss moves A x by the last part
+    hidden = ROUNDING * (largest * (largest * longest + length) + step * (bend * longest + pull)) / smallest
     # Written so that what is not a number is refused.
-    if not hidden * float(np.sqrt(max(linear.rows, linear.columns))) * float(np.linalg.norm(v)) <= tolerance / 2:
+    if not hidden * float(np.sqrt(max(linear.rows, linear.columns))) <= tolerance / 2:
         raise MessageError(
             f"{who}: A x must be certified to {tolerance:g}, and at a point as long as the one asked for rounding "
             "alone may exceed it; allow a larger tolerance, which is charged, or take a smaller step."

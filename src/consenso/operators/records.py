@@ -22,7 +22,7 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.clipping import shorten
 from consenso.errors import PreconditionError, check_positive
-from consenso.losses import require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth, require_step
 from consenso.problem import Problem
 from consenso.shards import Cohort
 
@@ -109,6 +109,7 @@ class MeanProx:
     def check(self, problem: Problem) -> None:
         """A bound on the parts."""
         require_lipschitz(problem.loss, problem.row_bound, "MeanProx")
+        require_step(self.step, problem.row_bound, f"MeanProx(step={self.step})")
 
     def contribution(self, problem: Problem) -> float:
         """The Lipschitz constant of a record."""

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
 from consenso.errors import InputError, StepError
-from consenso.losses import Squared
+from consenso.losses import Squared, require_step
 from consenso.losses.checks import LARGEST_STEP
 from consenso.losses.formulas import CompiledLoss, compile_loss
 from consenso.problem import Problem
 from consenso.rows import NOT_FINITE, Rows
-from consenso.subproblems import Prox, check_points, local_prox
+from consenso.subproblems import Prox, Worst, check_points, local_prox
+from consenso.subproblems.batch import lengths
 
 DIGEST_ROWS = 1 << 16  # rows hashed at once: a table is never copied as a whole
 
@@ -117,14 +118,22 @@ class Cohort:
         steps = np.asarray(step, dtype=np.float64)
         if steps.shape not in ((), (len(self.parties),)) or not np.all((steps > 0) & np.isfinite(steps)):
             raise InputError("prox(step=...): step is a positive finite number, or one for each party of the cohort.")
+        require_step(float(np.max(steps * self.scales, initial=0.0)), self.problem.row_bound, "prox")
         v = self._check(v, "v")
         return local_prox(self._rows, self._targets, self._norms, self.problem.loss, steps * self.scales, v, tolerance)
 
     def check_points(self, v: Array, step: float | Array, tolerance: float, who: str) -> None:
         """Refuse points at which rounding could keep a prox from being certified; a rule of public facts alone."""
         problem = self.problem
-        sizes, weights = problem.sizes[self.parties], np.asarray(step, dtype=np.float64) * self.scales
-        check_points(v, weights, sizes, problem.loss, problem.row_bound, tolerance, who)
+        worst = Worst(
+            length=lengths(np.atleast_2d(v)),
+            weights=np.asarray(step, dtype=np.float64) * self.scales,
+            sizes=problem.sizes[self.parties],
+            loss=problem.loss,
+            row_bound=problem.row_bound,
+            target_bound=problem.target_bound,
+        )
+        check_points(worst, tolerance, who)
 
     def linear_predictor(self, x: Array) -> Array:
         """<row, x> of every row, (rows,) or (rows, outputs)."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from consenso.subproblems.local import Prox, certify, check_points, hide_by_rounding, local_prox
+from consenso.subproblems.local import Prox, Worst, certify, check_points, local_prox
 
-__all__ = ["Prox", "certify", "check_points", "hide_by_rounding", "local_prox"]
+__all__ = ["Prox", "Worst", "certify", "check_points", "local_prox"]

@@ -48,7 +48,9 @@ def certificate(batch: Batch, shape: Pieces, weights: Array, x: Array) -> Array:
         shift = np.divide(np.abs(kinks - scores) + slack, batch.norms, out=np.zeros_like(slack), where=tight)
     else:
         shift = _shift_lengths(batch.rows, np.flatnonzero(tight), kinks, scores, slack)
-    leaves = (batch.norms * layout.repeat_per_row(shift) + slack >= room) & ~tight & (batch.norms > 0)
+    there = batch.norms > 0  # the shift may be infinite
+    moves = np.multiply(batch.norms, layout.repeat_per_row(shift), out=np.zeros_like(slack), where=there)
+    leaves = (moves + slack >= room) & ~tight & there
     stays = layout.sums(leaves.astype(np.float64)) == 0
     return np.minimum(weak, np.where(stays, STRONG * (shift + rest), np.inf))
 

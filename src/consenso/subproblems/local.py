@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, MessageError, StepError
@@ -23,7 +24,9 @@ GROUP_NUMBERS = 1 << 25
 # A residual above this multiple of t is no rounding: the method has not arrived.
 FAR = 1e-9
 # Gradient steps of the last resort.
-MOST_STEADY = 100_000
+MOST_STEADY = 2_000_000
+# To find the longest point that is allowed.
+HALVINGS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +66,88 @@ def local_prox(
     return found
 
 
-def hide_by_rounding(length: Array, weights: Array, sizes: IntArray, loss: Loss, row_bound: float) -> Array:
-    """What rounding may hide of the distance to a prox at points of this length, by public facts."""
-    bend = 0.0 if loss.curvature_bound == np.inf else loss.curvature_bound
-    hidden: Array = ROUNDING * (2 + row_bound * np.sqrt(weights * bend * sizes) / 2) * length
-    return hidden
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Worst:
+    """What rows at their bounds can do to the proxes of parties, by public facts (docs/privacy.md#a-hub-that-lies).
 
-
-def check_points(
-    points: Array, weights: Array, sizes: IntArray, loss: Loss, row_bound: float, tolerance: float, who: str
-) -> None:
-    """Refuse points v so long that rounding alone could keep a prox from being certified.
-
-    The rule sees points and public facts, never rows: near that length rows would decide whether a step comes to its
-    end. points: (dim,) or (parties, dim). sizes: public numbers of records.
+    length: of the points. weights: t = step * scale. sizes: public numbers of records. All of them (parties,).
+    target_bound: None where none is known; then a loss without a bound on its slopes pulls by nothing, and nothing is
+    promised.
     """
-    hidden = hide_by_rounding(lengths(np.atleast_2d(points)), weights, sizes, loss, row_bound)
-    # Written so that what is not a number is refused.
-    if not np.all(hidden <= tolerance / 2):
+
+    length: Array
+    weights: Array
+    sizes: IntArray
+    loss: Loss
+    row_bound: float
+    target_bound: float | None
+
+    @property
+    def pulled(self) -> Array:
+        """The longest that t times the sum over records of |slope| |row| can be, which is how far a prox can be."""
+        slope: Any = self.loss.slope_bound
+        if slope == np.inf:
+            slope = 0.0 if self.target_bound is None else self.row_bound * self.length + self.target_bound
+        pulled: Array = self.weights * self.sizes * self.row_bound * slope
+        return pulled
+
+    @property
+    def _curvature(self) -> float:
+        return 0.0 if self.loss.curvature_bound == np.inf else self.loss.curvature_bound
+
+    def hide_by_rounding(self) -> Array:
+        """What rounding may hide of the distance to a prox, wherever steps from its point lead."""
+        longest = self.length + 2 * self._find_reach()
+        bent = self.row_bound * np.sqrt(self.weights * self._curvature * self.sizes) / 2
+        hidden: Array = ROUNDING * (self.length + self.pulled + (1 + bent) * longest)
+        return hidden
+
+    def allows(self, tolerance: float) -> NDArray[np.bool_]:
+        """Whether no rows can keep a prox from its certificate, (parties,); false for what is not a number."""
+        steady: NDArray[np.bool_] = self.count_steps(tolerance) <= MOST_STEADY
+        return steady & (self.hide_by_rounding() <= tolerance / 2)
+
+    def find_longest(self, tolerance: float) -> Array:
+        """The longest points that are allowed, a billionth less; below 0 where none is, (parties,)."""
+        low, high = np.zeros(len(self.weights)), np.full(len(self.weights), tolerance / ROUNDING)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            fine = replace(self, length=middle).allows(tolerance)
+            low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+        return np.where(replace(self, length=0 * low).allows(tolerance), low * (1 - 1e-9), -1.0)
+
+    def count_steps(self, tolerance: float) -> Array:
+        """How many steps of the last resort certify a prox of a smooth loss: the gradient gets shorter by 1 - 1/k."""
+        k = 1 + self.weights * self._curvature * self.sizes * self.row_bound**2
+        steps: Array = k * np.log(np.maximum(2 * self.pulled / tolerance, 1.0))
+        return steps
+
+    def _find_reach(self) -> Array:
+        """How far a prox can be from its point: at it the objective is no larger than at zero, and losses are >= 0."""
+        first: Array = np.sqrt(self.length**2 + 2 * self.weights * self.sizes * self._find_loss_at_zero())
+        return np.minimum(self.pulled, first)
+
+    def _find_loss_at_zero(self) -> float:
+        """The largest loss of a score of zero."""
+        many = self.loss.outputs
+        if self.loss.targets == "class":
+            return float(np.max(self.loss.value(np.zeros((many, many)), np.arange(many))))
+        end = 1.0 if self.loss.targets == "sign" else np.inf if self.target_bound is None else self.target_bound
+        if end == np.inf:
+            return np.inf
+        return float(np.max(self.loss.value(np.zeros(2), np.array([-end, end]))))
+
+
+def check_points(worst: Worst, tolerance: float, who: str) -> None:
+    """Refuse points at which rows could keep a prox from being certified.
+
+    The rule sees points and public facts, never rows: beyond it rows would decide whether a step comes to its end.
+    """
+    if not worst.allows(tolerance).all():
         raise MessageError(
             f"{who}: a prox must be certified to {tolerance:g}, and at a point as long as the one asked for rounding "
-            "alone may exceed it; allow a larger tolerance, which is charged, or take a smaller step."
+            "alone may exceed it, or steps be too many; allow a larger tolerance, which is charged, or take a smaller "
+            "step."
         )
 
 
@@ -118,7 +182,10 @@ def _solve(batch: Batch, loss: Loss, targets: Any, side: objectives.Side, tolera
         x[far[closer]], residual[far[closer]] = found[closer], reached[closer]
     left = np.flatnonzero(residual > tolerance)
     if left.size:
-        found, reached = descend_steadily(batch.take(left), x[left], tolerance)
+        part = batch.take(left)
+        # From its point a prox is no further than public facts say; where Newton's method ended may be.
+        near = np.where((residual[left] <= part.state(part.points).residual)[:, None], x[left], part.points)
+        found, reached = descend_steadily(part, near, tolerance)
         closer = reached < residual[left]
         x[left[closer]], residual[left[closer]] = found[closer], reached[closer]
     return x, residual
@@ -128,8 +195,8 @@ def descend_steadily(batch: Batch, x: Array, tolerance: float) -> tuple[Array, A
     """Gradient steps for a smooth loss, which need no luck: the last resort where Newton's method has not arrived.
 
     The objective is 1-strongly convex and k-smooth with k = 1 + t B sum |row|^2, so a step of 1/k shortens the distance
-    to the solution by the factor 1 - 1/k at least: k log(distance / tolerance) steps are enough where rounding leaves
-    half of the tolerance, and where it does not none are taken.
+    to the solution, and the gradient, by the factor 1 - 1/k at least: k log(2 gradient / tolerance) steps are enough
+    where rounding leaves half of the tolerance, and where it does not none are taken.
     """
     smooth = 1 + batch.weights * batch.rows.layout.sums(batch.term.curvature_bound * batch.norms**2)
     state = batch.state(x)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from consenso.errors import InputError
 from consenso.tables.delimited import import_polars
 from consenso.tables.parquet import parquet_column
+from consenso.tables.queried_files import find_queried_files
 from consenso.tables.table import Table, require_records, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
@@ -144,16 +145,21 @@ def _open_files(source: str, files: tuple[Path, ...], *, as_text: bool) -> Frame
         )
     name = SCANS[kinds.pop()]
     options: dict[str, Any] = {"infer_schema": not as_text} if name == "scan_csv" else {}
-    schemas = []
-    for path in files:
-        with _Quiet(str(path)):
-            schemas.append(getattr(polars, name)(path, **options).collect_schema())
-    for path, schema in zip(files, schemas, strict=True):
-        if dict(schema) != dict(schemas[0]):
-            raise InputError(f"{path}: its columns or their types are not those of {files[0]}; make them equal.")
+    _require_one_schema(files, name, options)
     # Workers of a cluster have folders of their own that they work in.
     whole = [path.resolve() for path in files]
     return _count(source, lambda: getattr(polars, name)(whole, **options), tuple(whole))
+
+
+def _require_one_schema(files: tuple[Path, ...], scan: str, options: Mapping[str, Any]) -> None:
+    """Refuse files with other columns or types than the first one has."""
+    polars, schemas = import_polars(files[0]), []
+    for path in files:
+        with _Quiet(str(path)):
+            schemas.append(dict(getattr(polars, scan)(path, **options).collect_schema()))
+    for path, schema in zip(files, schemas, strict=True):
+        if schema != schemas[0]:
+            raise InputError(f"{path}: its columns or their types are not those of {files[0]}; make them equal.")
 
 
 def _open_query(query: Any) -> Frames:
@@ -211,9 +217,12 @@ def _open_relation(relation: Any) -> Frames:
         name: any(word in str(kind) for word in words)
         for name, kind in zip(relation.columns, relation.types, strict=True)
     }
-    ((rows,),) = relation.aggregate("count(*)").fetchall()
-    require_width("the DuckDB relation", len(kinds))
     source = "the DuckDB relation"
+    require_width(source, len(kinds))
+    with _Quiet(source):
+        for files in find_queried_files(relation.sql_query()):
+            _require_one_schema(files, "scan_parquet", {})  # DuckDB would cast text to numbers, say
+        ((rows,),) = relation.aggregate("count(*)").fetchall()
     length = _length(kinds)
     return _Stream(
         source=source, scan=lambda: relation.to_arrow_reader(length), kinds=kinds, rows=int(rows), length=length
@@ -238,6 +247,11 @@ class _Stream(Frames):
                     held = held[self.length :]
             if held is not None and held.height:
                 yield held
+
+    def column(self, name: str) -> Any:
+        """One column of all rows, in memory."""
+        parts = [frame[name] for frame in self]
+        return import_polars(Path("query")).concat(parts)
 
     def frame(self, place: int) -> Any:
         """Refuse: workers have not opened it."""

@@ -53,7 +53,7 @@ def walk(
     token: mean and z. clip: infinite for none.
     """
     # Unpacked here: in a tuple that is handed on, Numba would count references to each array in each call.
-    targets, weights, norms, kinks, pieces = records
+    targets, weights, norms, allowed, kinks, pieces = records
     parameters, prox_slopes, derivatives, bends = loss
     strengths, regularize, free = prox
     mean, z = token
@@ -76,7 +76,7 @@ def walk(
         both, far = (math.sqrt(x_square), math.sqrt(square)), math.sqrt(far)
         valid = find_valid(kinks, pieces, i, slope[0])
         apart = distance(bends, weights[i], norms[i], slope[0], there[0], valid, point[0], both, z.size)
-        if not (apart <= tolerance and far < np.inf):  # false too for what is not a number
+        if not (apart <= tolerance and far < np.inf and both[1] <= allowed[i]):  # false too for what is not a number
             return k
         kept = clip_factor(far, clip) if clip < np.inf else 1.0
         for j in range(z.size):
@@ -135,7 +135,7 @@ def cohort(
     features): the sums of pieces of `length` parties. A party whose prox is not certified keeps its state, is not
     summed and is not `done`.
     """
-    targets, weights, norms, kinks, pieces = records
+    targets, weights, norms, allowed, kinks, pieces = records
     parameters, prox_slopes, derivatives, bends = loss
     seed, round_, upper = draw
     work, noise = room(z.size)
@@ -170,7 +170,8 @@ def cohort(
             both = longest, starts[t]
             valid = find_valid(kinks, pieces, i, slopes[t])
             apart = distance(bends, weights[i], norms[i], slopes[t], there[t], valid, scores[t], both, z.size)
-            done[k] = apart <= tolerance and longest < np.inf  # false too for what is not a number
+            # False too for what is not a number.
+            done[k] = apart <= tolerance and longest < np.inf and starts[t] <= allowed[i]
             if done[k]:
                 kept = 1.0
                 if clip < np.inf:

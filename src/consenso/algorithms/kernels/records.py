@@ -19,17 +19,18 @@ from numba.extending import intrinsic
 from consenso.algorithms.shape import SingleRecords
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
-from consenso.losses import Loss
-from consenso.losses.checks import LARGEST_STEP
 from consenso.losses.formulas import compile_loss
+from consenso.problem import Problem
 from consenso.speedups import branchless
+from consenso.subproblems import Worst
 from consenso.subproblems.batch import ROUNDING
 from consenso.subproblems.certificate import ON_KINK, STRONG
 from consenso.subproblems.pieces import pieces
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-# Targets, weights and norms of the rows; kinks and slopes of the pieces of their losses, if these have kinks.
-Records: TypeAlias = tuple[Array, Array, Array, Array, Array]
+# Targets, weights and norms of the rows, and how long their points may be; kinks and slopes of the pieces of their
+# losses, if these have kinks.
+Records: TypeAlias = tuple[Array, Array, Array, Array, Array, Array]
 # Parameters, prox slopes and derivatives of the loss; and its largest curvature, and how far its slope can jump.
 LossParts: TypeAlias = tuple[Array, Any, Any, tuple[float, float]]
 
@@ -54,11 +55,27 @@ def compile_sum(kernel: Kernel) -> Kernel:
 clip_factor = compile_inlined(shorten)
 
 
-def take_records(records: SingleRecords, loss: Loss, step: float) -> tuple[Any, Records, LossParts] | None:
-    """Rows, records and loss as kernels take them; None for a loss without formulas, or beyond its largest step."""
-    compiled, weights = compile_loss(loss), step * records.scales
-    if compiled is None or (weights * records.norms**2).max() > LARGEST_STEP:
+def take_records(
+    records: SingleRecords, problem: Problem, step: float, tolerance: float
+) -> tuple[Any, Records, LossParts] | None:
+    """Rows, records and loss as kernels take them; None for a loss without formulas.
+
+    Points that public facts do not allow are left to the general engine, whose refusal no row may decide.
+    """
+    loss, weights = problem.loss, step * records.scales
+    compiled = compile_loss(loss)
+    if compiled is None:
         return None
+    alike, which = np.unique(weights, return_inverse=True)
+    worst = Worst(
+        length=np.zeros(len(alike)),
+        weights=alike,
+        sizes=np.ones(len(alike), dtype=np.int64),
+        loss=loss,
+        row_bound=problem.row_bound,
+        target_bound=problem.target_bound,
+    )
+    longest = worst.find_longest(tolerance)[which]
     kinks, slopes, jump = np.empty((0, 0)), np.empty((0, 0)), 0.0
     if loss.curvature_bound == np.inf:
         shape = pieces(loss, records.targets)
@@ -66,7 +83,7 @@ def take_records(records: SingleRecords, loss: Loss, step: float) -> tuple[Any, 
         jump = float(shape.jumps.max(initial=0.0))
     bends = float(loss.curvature_bound), jump
     parts = compiled.parameters, compiled.prox_slopes, compiled.derivatives, bends
-    return records.rows, (records.targets, weights, records.norms, kinks, slopes), parts
+    return records.rows, (records.targets, weights, records.norms, longest, kinks, slopes), parts
 
 
 @compile_inlined

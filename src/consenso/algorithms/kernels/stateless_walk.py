@@ -41,7 +41,7 @@ def visits(
     share = 2 relaxation / parties.
     """
     # Unpacked here: in a tuple that is handed on, Numba would count references to each array in each call.
-    targets, weights, norms, kinks, pieces = records
+    targets, weights, norms, allowed, kinks, pieces = records
     parameters, prox_slopes, derivatives, bends = loss
     strengths, regularize, free = prox
     residual, moved = np.empty_like(z), np.empty_like(z)
@@ -60,7 +60,7 @@ def visits(
         both = math.sqrt(x_square), math.sqrt(square)
         valid = find_valid(kinks, pieces, i, slope[0])
         apart = distance(bends, weights[i], norms[i], slope[0], there[0], valid, point[0], both, z.size)
-        if not (apart <= tolerance and far < np.inf):  # false too for what is not a number
+        if not (apart <= tolerance and far < np.inf and both[1] <= allowed[i]):  # false too for what is not a number
             return k
         for j in range(z.size):
             moved[j] = z[j] + share * (residual[j] + stds[k] * noise[k, j])
