@@ -78,7 +78,7 @@ def share_what_is_compiled() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Each worker begins to collect elsewhere, and finds what others have collected compiled: half of the work is that."""
+    """Each worker begins to collect elsewhere, and finds compiled what others have read: half of the work is that."""
     here = Path(__file__).parent
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and [config.invocation_params.dir / each for each in config.args] == [here]:
