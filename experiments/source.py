@@ -41,8 +41,8 @@ def _place(path: Path) -> tuple[int, tuple[str, ...]]:
 
 def reached(module: str) -> set[Path]:
     """The source files of this repository that importing a module can execute, without mere lists of names."""
-    for kept in (_homes, _file):
-        kept.cache_clear()  # files may have come since
+    _homes.cache_clear()  # files may have changed since
+    _file.cache_clear()
     own = _file(module)
     if own is None:  # a module of a test
         source = inspect.getsourcefile(importlib.import_module(module))

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtr
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.privacy.accountants import costs, gaussian
 from consenso.privacy.accountants.kinds.gaussian import simplify_rho
@@ -150,7 +150,7 @@ def _fixed_size_moments(shift: float, fraction: float) -> tuple[float, ...]:
     )
 
 
-def _log_choose(n: int, k: Array) -> Array:
+def _log_choose(n: int, k: IntArray) -> Array:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
