@@ -41,6 +41,8 @@ def _place(path: Path) -> tuple[int, tuple[str, ...]]:
 
 def reached(module: str) -> set[Path]:
     """The source files of this repository that importing a module can execute, without mere lists of names."""
+    _homes.cache_clear()  # files may have changed since
+    _file.cache_clear()
     own = _file(module)
     if own is None:  # a module of a test
         source = inspect.getsourcefile(importlib.import_module(module))
@@ -55,7 +57,7 @@ def reached(module: str) -> set[Path]:
 
 
 class _Parsed(NamedTuple):
-    tree: ast.Module
+    tree: ast.Module  # without docstrings
     imports: list[ast.Import | ast.ImportFrom]  # that can run
     annotations: list[ast.ImportFrom]  # if TYPE_CHECKING
 
@@ -76,6 +78,7 @@ def _imports(path: Path) -> set[str]:
     return {".".join(parts[:end]) for name in names for parts in [name.split(".")] for end in range(1, len(parts) + 1)}
 
 
+@cache
 def _homes(module: str, asked: frozenset[str] = frozenset()) -> dict[str, str]:
     """The names that a package hands on, with the modules that have them; those of other modules are their own."""
     path = _file(module)
@@ -97,7 +100,7 @@ def _hands_on(path: Path) -> bool:
     """Whether a file is a package's list of names: imports, private constants and what loads names when asked."""
     return path.name == "__init__.py" and all(
         isinstance(node, ast.Import | ast.ImportFrom)
-        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))  # its docstring
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))  # a remark
         or (isinstance(node, ast.If) and _is_for_annotations(node))
         or (isinstance(node, ast.Assign) and all(str(getattr(each, "id", "")).startswith("_") for each in node.targets))
         or (isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__"))
@@ -110,7 +113,7 @@ def _parse(path: Path) -> _Parsed:
 
 
 @cache
-def _parsed(path: Path, _: int) -> _Parsed:
+def _parsed(path: Path, changed: int) -> _Parsed:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     imports: list[ast.Import | ast.ImportFrom] = []
     annotations: list[ast.ImportFrom] = []
@@ -123,6 +126,11 @@ def _parsed(path: Path, _: int) -> _Parsed:
             annotations.append(node)
         inside = node.body if isinstance(node, ast.If) and _is_for_annotations(node) else []
         todo += [(child, annotating or child in inside) for child in ast.iter_child_nodes(node)]
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            node.body = node.body[1:]
     return _Parsed(tree, imports, annotations)
 
 
@@ -132,13 +140,16 @@ def _is_for_annotations(node: ast.If) -> bool:
 
 def _code(path: Path) -> str:
     """What a file says to Python, without comments and docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-    return ast.dump(tree)
+    return _dumped(path, path.stat().st_mtime_ns)
 
 
+@cache
+def _dumped(path: Path, changed: int) -> str:
+    """Kept, since the modules of a paper reach the same files: writing down all of them takes a second."""
+    return ast.dump(_parsed(path, changed).tree)
+
+
+@cache
 def _file(module: str) -> Path | None:
     """The file of a module of this repository."""
     first, *rest = module.split(".")

@@ -10,8 +10,8 @@ import gc
 import os
 import shutil
 import tempfile
-import threading
 import uuid
+import zlib
 from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from tests.selection import cover, label
 
@@ -46,7 +47,9 @@ def keep_files_in_memory() -> None:
 def share_what_is_compiled() -> None:
     """Of the workers of one run one compiles a kernel, and the others wait until they can read it from disk.
 
-    They start together, and each would compile the same kernels, a minute of work, before the first has kept them.
+    They start together, and each would compile the same kernels, a minute of work, before the first has kept them. Two
+    that need two kernels compile both at once: every kernel, and every kernel that another one calls, has a byte of a
+    file, which is locked while it is compiled. No two wait for each other, since no kernel is called by one it calls.
     """
     try:
         import fcntl
@@ -54,21 +57,34 @@ def share_what_is_compiled() -> None:
         return
     path = Path(__file__).parent / "__pycache__" / "kernels.lock"
     path.parent.mkdir(exist_ok=True)
-    compile_one, inside = Dispatcher.compile, threading.local()
+    locks = path.open("w")  # open to the end: a process that closes a file gives up its locks
+    compile_one, held = Dispatcher.compile, set[int]()
 
     @wraps(compile_one)
     def compile_in_turn(self: Any, signature: Any) -> Any:
-        if getattr(inside, "kernel", False):  # a part of a kernel
-            return compile_one(self, signature)
-        with path.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            inside.kernel = True
+        place = zlib.crc32(f"{self.py_func.__module__}.{self.py_func.__qualname__}".encode())
+        with global_compiler_lock:  # one thread at a time, as Numba has it anyway: these locks belong to processes
+            if place in held:  # with another signature
+                return compile_one(self, signature)
+            fcntl.lockf(locks, fcntl.LOCK_EX, 1, place)
+            held.add(place)
             try:
                 return compile_one(self, signature)
             finally:
-                inside.kernel = False
+                held.remove(place)
+                fcntl.lockf(locks, fcntl.LOCK_UN, 1, place)
 
     Dispatcher.compile = compile_in_turn
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Each worker begins to collect elsewhere, and finds compiled what others have read: half of the work is that."""
+    here = Path(__file__).parent
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker and [config.invocation_params.dir / each for each in config.args] == [here]:
+        modules = sorted(map(str, here.rglob("test_*.py")))
+        start = int(worker.removeprefix("gw")) * len(modules) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        config.args = [*modules[start:], *modules[:start]]
 
 
 keep_files_in_memory()
@@ -78,6 +94,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    items.sort(key=lambda item: item.path)  # the same for all workers
     leave_out_of_sweeps(items)
     yield  # what is not asked for is taken out
     items[:] = order(items)

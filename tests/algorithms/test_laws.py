@@ -15,13 +15,16 @@ from consenso.algorithms.shape import Example
 from consenso.testing import laws
 from consenso.testing.attacks import TRIALS
 
-# Laws that go through schedules and trusts take every one of them once here; lies and sizes of noise are taken in turn.
-# In full they are slow.
-SHORT = {
-    laws.check_sensitivity: lambda place: {"first": place},
-    laws.attacks_stay_below: lambda place: {"trials": TRIALS // 2},
-    laws.no_value_below_exact: lambda place: {"once": True},
-    laws.lies_gain_nothing: lambda place: {"one_in": 3, "first": place % 3},
+# Laws that go through schedules and trusts take every one of them once here; lies and sizes of noise are taken in turn,
+# and in law 3 units and adjacencies: all of them for an algorithm, one or more for each of its settings. In full they
+# are slow. From the places of the algorithm and of the setting, and the number of settings.
+SCOPES = len(laws.UNITS) * len(laws.ADJACENCIES)
+SHORT: dict[laws.Law, Callable[[int, int, int], dict[str, Any]]] = {
+    laws.non_interference: lambda place, setting, of: {"one_in": min(of, SCOPES), "first": setting % min(of, SCOPES)},
+    laws.check_sensitivity: lambda place, setting, of: {"first": place},
+    laws.attacks_stay_below: lambda place, setting, of: {"trials": TRIALS // 2},
+    laws.no_value_below_exact: lambda place, setting, of: {"once": True},
+    laws.lies_gain_nothing: lambda place, setting, of: {"one_in": 3, "first": place % 3},
 }
 OVER_SETTINGS = (laws.engines_agree, laws.ledger_equals_plan, laws.non_interference, laws.messages_are_releases)
 
@@ -64,9 +67,9 @@ def examples_for(law: laws.Law, name: str) -> Iterable[Example]:
 @pytest.mark.parametrize("law", laws.EVERY, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", discover())
 def test_law(name: str, law: laws.Law) -> None:
-    short = SHORT.get(law)
-    for each in examples_for(law, name):
-        law(each, **(short(list(discover()).index(name)) if short else {}))
+    short, examples = SHORT.get(law), list(examples_for(law, name))
+    for setting, each in enumerate(examples):
+        law(each, **(short(list(discover()).index(name), setting, len(examples)) if short else {}))
 
 
 @pytest.mark.slow

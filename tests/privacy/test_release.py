@@ -149,14 +149,14 @@ def test_noise_on_a_sum_does_not_tell_who_is_in_it() -> None:
 
 
 def test_shares_of_a_secure_sum_add_up_to_the_noise_whoever_was_sampled() -> None:
-    # Variance of a sum of 3 shares of V/2 is 1.5 V, with any number of them silent. 4000 draws x 4 entries: a 5 sigma
+    # Variance of a sum of 3 shares of V/2 is 1.5 V, with any number of them silent. 400 draws x 40 entries: a 5 sigma
     # band on the variance is 5*sqrt(2/16000) = 5.6 %; false alarm below 1e-6.
     each, draws = release(at="sum"), []
-    for seed in range(4000):
+    for seed in range(400):
         way = policy(trust="secure-sum", sampler=Seeded(seed))
         here, rest = FACTS.only(np.array([1])), FACTS.only(np.array([0, 2]))
         releaser, _, _, largest = opened(each, way=way, facts=here)
-        part = releaser("value", np.zeros((1, 4)))
+        part = releaser("value", np.zeros((1, 40)))
         draws.append(part.value.sum(axis=0) + silent_share(way, rest, part, largest).sum(axis=0))
     assert np.var(draws) == pytest.approx(1.5 * 6.0**2, rel=0.056)
 

@@ -31,12 +31,12 @@ def hop(
     Each is uniform among the sorted neighbours of the one before, among all parties without neighbours or a party
     before (here = -1). `coin` and `counter` are the key of the schedule's coins.
     """
-    work, units = room(1)
+    work, units = room(np.int64(1))
     coins = np.full(len(units), coin)
     for k in range(path.size):
         column = k % len(units)
         if column == 0:
-            draw_units(UNIFORM, seed, coins, round_ + k, 1, counter, work, units)
+            draw_units(np.int64(UNIFORM), seed, coins, round_ + k, np.int64(1), counter, work, units)
         uniform = units[column, 0]
         anywhere = neighbors.size == 0 or here < 0
         choices = parties if anywhere else pointers[here + 1] - pointers[here]
@@ -52,7 +52,8 @@ def draw_noise(seed: Any, counter: tuple[Any, Any], path: IntArray, round_: int,
     work, units = room(features)
     for start in range(0, path.size, len(units)):
         rows = min(len(units), path.size - start)
-        draw_units(GAUSSIAN, seed, path[start : start + rows], round_ + start, 1, counter, work, units)
+        own = path[start : start + rows]
+        draw_units(np.int64(GAUSSIAN), seed, own, round_ + start, np.int64(1), counter, work, units)
         for k in range(rows):
             for j in range(features):
                 out[start + k, j] = units[k, j]

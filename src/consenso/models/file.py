@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import platform
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from consenso.models.model import Model
 from consenso.privacy.card import Card
 from consenso.privacy.card.plain import plain
 from consenso.schema import Schema
-from consenso.version import __version__
+from consenso.version import __version__, find_version
 
 FORMAT = 1
 FILE = "model.json"
@@ -106,7 +105,7 @@ def _from_json(content: Mapping[str, Any]) -> Model:
 
 def current_versions() -> dict[str, str]:
     """What a model is written with."""
-    packages = {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn")}
+    packages = {name: find_version(name) for name in ("numpy", "scikit-learn")}
     return {"consenso": __version__, "python": platform.python_version(), **packages}
 
 

@@ -60,37 +60,41 @@ _C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.1359
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
+# Numba compiles a kernel anew for each number that is written into its call, and once for all that are turned into a
+# NumPy number there, as below. All kernels that draw then take half as long to compile.
+
+
 @compile_inlined
-def _mix(left: Any, right: Any, turn: int) -> tuple[Any, Any]:
+def _mix(left: Any, right: Any, turn: Any) -> tuple[Any, Any]:
     """Half of a round: a sum, a rotation, an exclusive or."""
     left = left + right
-    return left, ((right << np.uint64(turn)) | (right >> np.uint64(64 - turn))) ^ left
+    return left, ((right << turn) | (right >> (np.uint64(64) - turn))) ^ left
 
 
 @compile_inlined
 def _four_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
     """The first four of eight rounds that are repeated."""
-    a, b = _mix(a, b, 14)
-    c, d = _mix(c, d, 16)
-    a, d = _mix(a, d, 52)
-    c, b = _mix(c, b, 57)
-    a, b = _mix(a, b, 23)
-    c, d = _mix(c, d, 40)
-    a, d = _mix(a, d, 5)
-    c, b = _mix(c, b, 37)
+    a, b = _mix(a, b, np.uint64(14))
+    c, d = _mix(c, d, np.uint64(16))
+    a, d = _mix(a, d, np.uint64(52))
+    c, b = _mix(c, b, np.uint64(57))
+    a, b = _mix(a, b, np.uint64(23))
+    c, d = _mix(c, d, np.uint64(40))
+    a, d = _mix(a, d, np.uint64(5))
+    c, b = _mix(c, b, np.uint64(37))
     return a, b, c, d
 
 
 @compile_inlined
 def _next_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
-    a, b = _mix(a, b, 25)
-    c, d = _mix(c, d, 33)
-    a, d = _mix(a, d, 46)
-    c, b = _mix(c, b, 12)
-    a, b = _mix(a, b, 58)
-    c, d = _mix(c, d, 22)
-    a, d = _mix(a, d, 32)
-    c, b = _mix(c, b, 32)
+    a, b = _mix(a, b, np.uint64(25))
+    c, d = _mix(c, d, np.uint64(33))
+    a, d = _mix(a, d, np.uint64(46))
+    c, b = _mix(c, b, np.uint64(12))
+    a, b = _mix(a, b, np.uint64(58))
+    c, d = _mix(c, d, np.uint64(22))
+    a, d = _mix(a, d, np.uint64(32))
+    c, b = _mix(c, b, np.uint64(32))
     return a, b, c, d
 
 
@@ -121,7 +125,7 @@ def block(counter: tuple[Word, Word, Word, Word], key: tuple[Word, Word, Word, W
     """The four words for a counter and a key."""
     places, keys, words = np.full(1, counter[0]), np.empty((2, 1), dtype=np.uint64), np.empty((4, 1), dtype=np.uint64)
     keys[0, 0], keys[1, 0] = key[1], key[2]
-    encrypt(places, (counter[1], counter[2], counter[3]), keys, key[0], key[3], words, 1)
+    encrypt(places, (counter[1], counter[2], counter[3]), keys, key[0], key[3], words, np.int64(1))
     return words[0, 0], words[1, 0], words[2, 0], words[3, 0]
 
 
@@ -253,9 +257,9 @@ def _add(
     for start in range(first, last, len(units)):
         rows = min(len(units), last - start)
         own = parties[start : start + rows]
-        draw_units(purpose, seed, own, counter[0], 0, upper, work, units)
+        draw_units(purpose, seed, own, counter[0], np.int64(0), upper, work, units)
         if purpose == GAMMA_NORM:
-            draw_units(RADIUS, seed, own, counter[0], 0, upper, work, radii)
+            draw_units(np.int64(RADIUS), seed, own, counter[0], np.int64(0), upper, work, radii)
         for k in range(rows):
             i, drawn, scale = start + k, units[k], scales[start + k]
             if purpose == GAMMA_NORM:
@@ -301,7 +305,7 @@ def draw(
             parties,
             key,
             values,
-            scales,
+            np.require(scales, requirements="W"),  # one type, and nothing is written
             out,
         )
     return out

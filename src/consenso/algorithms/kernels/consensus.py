@@ -162,7 +162,7 @@ def cohort(
         for t in range(count):
             i, k, place = own[t], start + t, t % len(noise)
             if noisy and place == 0:
-                draw_units(GAUSSIAN, seed, own[t : t + len(noise)], round_, 0, upper, work, noise)
+                draw_units(np.int64(GAUSSIAN), seed, own[t : t + len(noise)], round_, np.int64(0), upper, work, noise)
             drawn = weights[i] * slopes[t]
             # The score of x is not from x itself, which would be one more pass over its row: it is from <row, v>, with
             # |v| + |drawn row| for |x| in the bounds on rounding, which then cover the difference.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import platform
 from collections.abc import Iterable, Mapping
@@ -26,7 +25,7 @@ from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency
 from consenso.trust import modes
-from consenso.version import __version__
+from consenso.version import __version__, find_version
 
 FORMAT = 2
 FIRST_FORMAT = 1
@@ -253,5 +252,5 @@ def _check_promise(stated: Guarantee) -> None:
 
 def _versions(sampler: str) -> dict[str, str]:
     packages = ["numpy", "scipy", "dp-accounting", *(["opendp"] if "opendp" in sampler.lower() else [])]
-    found = {package: importlib.metadata.version(package) for package in packages}
+    found = {package: find_version(package) for package in packages}
     return {"consenso": __version__, "python": platform.python_version(), **found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -113,6 +114,8 @@ def check_draw(values: Array, scale: Array | float, key: Key, name: str) -> tupl
 
 def per_party(scale: Array | float, parties: int, name: str) -> Array:
     """A finite non-negative number, or one for each party, as (parties,)."""
+    if isinstance(scale, float) and 0.0 <= scale < math.inf:
+        return np.full(parties, scale)
     scales = np.asarray(scale, dtype=np.float64)
     if scales.ndim > 1 or (scales.ndim == 1 and scales.size != parties):
         raise InputError(

@@ -39,7 +39,6 @@ cover amplification by iteration, whose maps must not expand: rounding does, by 
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import math
 import os
@@ -52,6 +51,7 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError, PrivacyError
 from consenso.privacy.samplers.contract import Key, Kind, check_draw, per_party
+from consenso.version import find_version
 
 # The random map of the proof, in grid steps: its excess is 1e-214, and 5 steps are nothing beside the noise.
 SMOOTHING = 5.0
@@ -89,8 +89,7 @@ class Safe:
     @property
     def name(self) -> str:
         """The library with its version, and where the entropy comes from."""
-        version = importlib.metadata.version("opendp")
-        return f"OpenDP {version} discrete Gaussian and Laplace, operating-system entropy"
+        return f"OpenDP {find_version('opendp')} discrete Gaussian and Laplace, operating-system entropy"
 
     def gaussian(self, values: Array, std: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values on the grid plus a discrete Gaussian that stands for N(0, std^2)."""

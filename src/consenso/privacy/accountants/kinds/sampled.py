@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtr
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.privacy.accountants import costs, gaussian
 from consenso.privacy.accountants.kinds.gaussian import simplify_rho
@@ -30,7 +30,7 @@ from consenso.privacy.events import Adjacency, Event, Sampled, SampledFixedSize
 # Beyond these sizes the bound without sampling is used: orders this large only matter where sampling gains nothing.
 _MOST_TERMS = 1 << 17
 _MOST_NODES = 1 << 19
-# Whole orders at which the bound for a fixed size is evaluated: its cost grows with their square.
+# Whole orders at which the bound for a fixed size is evaluated: its cost grows with the square of the last.
 _FIXED_SIZE_ORDERS = (*range(1, 33), 40, 48, 64, 96, 128, 192, 256)
 # Digits of the quadrature: its error is exp(-_DIGITS) of the result.
 _DIGITS = 36.0
@@ -124,19 +124,51 @@ def fixed_size_rdp(shift: float, size: int, population: int, orders: Array) -> A
     (order - 1) RDP is interpolated: the true one is convex, so this is an upper bound.
     """
     plain = 0.5 * orders * (2 * shift) ** 2
-    known = [_fixed_size_moment(2 * shift, size / population, order) for order in _FIXED_SIZE_ORDERS]
-    moments = np.interp(orders, _FIXED_SIZE_ORDERS, known, right=np.inf)
+    moments = np.interp(orders, _FIXED_SIZE_ORDERS, _fixed_size_moments(2 * shift, size / population), right=np.inf)
     return np.asarray(np.minimum(moments / (orders - 1), plain), dtype=np.float64)
 
 
-@lru_cache(maxsize=4096)
-def _fixed_size_moment(shift: float, fraction: float, order: int) -> float:
-    if order == 1:
-        return 0.0
-    from dp_accounting.rdp import rdp_privacy_accountant
+@lru_cache(maxsize=1024)
+def _fixed_size_moments(shift: float, fraction: float) -> tuple[float, ...]:
+    """(order - 1) times the divergence, at every one of the orders.
 
-    (rdp,) = rdp_privacy_accountant._compute_rdp_sample_wor_gaussian(fraction, 1 / shift, [order])
-    return (order - 1) * float(rdp)
+    The numbers of dp_accounting's `_compute_rdp_sample_wor_gaussian`, which goes through all differences, one after the
+    other, for each of the orders anew: seconds for a calibration.
+    """
+    most = _FIXED_SIZE_ORDERS[-1]
+    i = np.arange(2, most + 1)
+    sigma = 1 / shift
+    cumulants = np.arange(most + 2) * np.arange(1.0, most + 3) / (2.0 * sigma**2)
+    differences = _log_differences(np.concatenate([[0.0], cumulants]))
+    terms = math.log(4) + 0.5 * (differences[2 * (i // 2) - 1] + differences[2 * ((i + 1) // 2) - 1])
+    once = 1 / sigma**2  # the divergence of order 2
+    terms[0] = math.log(4) + once + math.log1p(-math.exp(-once))
+    terms = np.minimum(terms, math.log(2) + cumulants[i - 1]) + i * math.log(fraction)
+    return tuple(
+        float(logsumexp(np.append(terms[: order - 1] + _log_choose(order, i[: order - 1]), 0.0))) if order > 1 else 0.0
+        for order in _FIXED_SIZE_ORDERS
+    )
+
+
+def _log_choose(n: int, k: IntArray) -> Array:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _log_differences(logs: Array) -> Array:
+    """Logarithms of the moduli of the first, second, ... differences of exp(logs), from its first number on."""
+    positive, found = np.ones(len(logs), dtype=bool), []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        while len(logs) > 1:
+            here, there, sign = logs[:-1], logs[1:], positive[1:]
+            alike, same = positive[:-1] == sign, here == there
+            top, low = np.maximum(here, there), np.minimum(here, there)
+            gap = np.exp(low - top)
+            apart = np.where(same, -np.inf, top + np.log1p(-gap))
+            # Of two numbers of one sign the second less the first; their sum, where the signs differ.
+            logs = np.where(alike | (top == -np.inf), apart, top + np.log1p(gap))
+            positive = np.where(alike, (there >= here) == sign, sign)
+            found.append(logs[0])
+    return np.array(found)
 
 
 @costs.simplify.register
