@@ -5,7 +5,8 @@
                 s    = noisy sum of a * a                                   (column by column)
                 t_j  = m_j / m_last where m_j stands out, else 0,           v_j = s_j / n - (t_j m_last / n)^2
                 d_j  = (least v / v_j)^(scaling / 2) where v_j stands out, else 1
-                V, s   directions in which columns move together, and how much smaller rows are made along them
+                V, s   directions in which columns move together, and how much smaller rows are made along them;
+                       a sketch of the rows tells first whether there are any, and if not, these rounds are steps
     a step:     G    = noisy sum of phi'(<a, x>, target) * shortened(b, C)
                 b    = (I - V (1 - s) V') d * (a - t a_last)
                 u   <- prox_r(u - step * G / (d n))                         in the metric 1 / step_j

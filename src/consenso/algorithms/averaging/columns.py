@@ -264,9 +264,10 @@ class AveragedColumns:
 
     def _turn(self, facts: PublicFacts, hub: Hub, products: Array, noise: float) -> Hub:
         """Directions after one more pass."""
-        found = Pass.read(
-            products.reshape(facts.problem.features, -1), noise * hub.clip**2 * PASSES**0.5, free_columns(facts.problem)
-        )
+        problem = facts.problem
+        shape = problem.features, self._count(problem)
+        products = products[: shape[0] * shape[1]].reshape(shape)
+        found = Pass.read(products, noise * hub.clip**2 * PASSES**0.5, free_columns(problem))
         turned = float(np.max(found.astray * found.found))
         return replace(hub, directions=found.vectors, found=found.found, astray=turned)
 
