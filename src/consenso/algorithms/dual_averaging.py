@@ -281,7 +281,8 @@ class DualAveraging(AveragedSteps):
                 "lengths": True,
                 "rounds": 10,
                 "noise": dict.fromkeys(
-                    ("mean", "squares", "lengths", "sketch", "range", "gradient", "length"), GaussianNoise(multiplier=1.0)
+                    ("mean", "squares", "lengths", "sketch", "range", "gradient", "length"),
+                    GaussianNoise(multiplier=1.0),
                 ),
                 "exact": cls(clip=1e3, width=1.0, directions=2),
             },

@@ -249,7 +249,7 @@ class AveragedColumns:
         return self._clip(facts, hub, across + float(np.square(shrinks) @ np.where(strong, along, 0.0)))
 
     def _decide(self, facts: PublicFacts, hub: Hub, moment: Array, noise: float) -> Hub:
-        """Directions are looked for where rows have so much along them that passes find it and are worth their share."""
+        """Directions are looked for where rows have so much along them that passes find it and are worth it."""
         features, square = facts.problem.features, hub.clip**2
         turned = facts.noise.get("range", 0.0) / facts.problem.records * PASSES**0.5
         found = find_least(turned, features, self._count(facts.problem))

@@ -82,7 +82,7 @@ def lengths_release(facts: PublicFacts, directions: int) -> Release:
 
 
 def range_release(facts: PublicFacts, directions: int) -> Release:
-    """A row times its products with the directions, in units of the squared clip, or a gradient, in units of its bound.
+    """A row times its products with the directions, in units of the squared clip, or a gradient in units of its own.
 
     All passes share one cost.
     """
@@ -100,7 +100,7 @@ def range_release(facts: PublicFacts, directions: int) -> Release:
         bounds=Bounds.of_contributions(
             record=one, party=one * facts.most, rounding=sum_rounding(problem.parties, one * n)
         ),
-        why="a shortened row times its products with orthonormal vectors, or times a slope (docs/privacy.md#directions)",
+        why="a shortened row times products with orthonormal vectors, or times a slope (docs/privacy.md#directions)",
     )
 
 

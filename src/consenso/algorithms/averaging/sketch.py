@@ -1,6 +1,6 @@
 """Whether there are directions worth looking for: the second moment of a sketch (docs/privacy.md, "Directions").
 
-    z   = S' b, shortened to the typical length of b;   S: fixed random vectors (features, SIZE), z as long as b on average
+    z   = S' b, shortened to the typical length of b;   S: fixed random vectors (features, SIZE)
     K   = noisy mean of z z'
 
 A direction that has the part s of the squared lengths of rows has about that part of K, whatever it is and however many
