@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tracemalloc
 from fractions import Fraction
+from itertools import product
 
 import duckdb
 import numpy as np
@@ -19,14 +20,17 @@ from consenso import PrivateLogisticRegression, PrivateRidge
 from consenso.cli import build
 from consenso.errors import InputError
 from consenso.estimators.stored import FrameBatches, TargetCoding
-from consenso.losses import Logistic
+from consenso.losses import Absolute, Hinge, Logistic, Softmax, Squared
 from consenso.models import load_model
+from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
 from consenso.rows import Layout, Rows, moment_step, sum_step
 from consenso.shards.row_states import RowStates
 from consenso.shards.stored import Intake, StoredCohort
+from consenso.solvers.choose import choose
+from consenso.solvers.request import Request
 from consenso.study import Study
 from consenso.study.advice import list_missing_files
 from consenso.study.training import train
@@ -110,6 +114,35 @@ def test_a_query_whose_order_changes_from_pass_to_pass_gives_the_same_model(tabl
     query = table.lazy().map_batches(shuffle, streamable=False)
     np.testing.assert_array_equal(model().fit(query, "y").coef_, expected.coef_)
     assert next(turn) > 2
+
+
+def test_rows_to_be_predicted_are_in_memory(table, folder, tmp_path) -> None:
+    fitted = model().fit(str(folder / "*.parquet"), "y")
+    rows = pl.read_parquet(folder / "*.parquet").drop("y")
+    np.save(tmp_path / "rows.npy", rows.to_numpy())
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(fitted.predict(mapped), fitted.predict(rows))
+    for stored in (str(folder / "*.parquet"), pl.scan_parquet(folder / "*.parquet")):
+        with pytest.raises(InputError, match="rows to be predicted are in memory"):
+            fitted.predict(stored)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Hinge(), Softmax(classes=5), Squared(), Absolute()], ids=str)
+def test_the_automatic_choice_can_be_made_of_sums_over_rows(loss) -> None:
+    for adjacency, features, records in product(("add-remove", "replace-one"), (1, 1201), (30, 10**8)):
+        problem = Problem(
+            loss=loss,
+            regularizer=NoPenalty(),
+            features=features,
+            sizes=np.array([records]),
+            row_bound=1.0,
+            adjacency=adjacency,
+            target_bound=1.0 if loss.targets == "real" else None,
+        )
+        for epsilon in (0.05, 100.0):
+            chosen = choose(Request(problem=problem, target=EpsilonDelta(epsilon=epsilon, delta=1e-6)))
+            assert chosen.algorithm.adds_up_only
 
 
 def test_a_regression(table, folder) -> None:

@@ -233,7 +233,7 @@ def test_columns_that_move_together_are_taken_apart() -> None:
         problem = Problem(
             loss=Logistic(), regularizer=L2(strength=1e-5), features=features, sizes=np.array([records]), row_bound=1.0
         )
-        names = ("squares", "lengths", "range", "gradient") if directions else ("squares", "gradient")
+        names = ("squares", "lengths", "sketch", "range", "gradient") if directions else ("squares", "gradient")
         noise = {name: GaussianNoise(multiplier=10.0 if name != "gradient" else 3.0) for name in names}
         algorithm = DualAveraging(directions=directions)
         rounds = len(algorithm.first_releases(problem)) + 60

@@ -5,7 +5,8 @@
                 s    = noisy sum of a * a                                   (column by column)
                 t_j  = m_j / m_last where m_j stands out, else 0,           v_j = s_j / n - (t_j m_last / n)^2
                 d_j  = (least v / v_j)^(scaling / 2) where v_j stands out, else 1
-                V, s   directions in which columns move together, and how much smaller rows are made along them
+                V, s   directions in which columns move together, and how much smaller rows are made along them;
+                       a sketch of the rows tells first whether there are any, and if not, these rounds are steps
     a step:     G    = noisy sum of phi'(<a, x>, target) * shortened(b, C)
                 b    = (I - V (1 - s) V') d * (a - t a_last)
                 u   <- prox_r(u - step * G / (d n))                         in the metric 1 / step_j
@@ -52,16 +53,19 @@ from consenso.algorithms.averaging.centring import (
     sum_rows,
     sum_squares,
 )
-from consenso.algorithms.averaging.columns import Hub, find_shift
+from consenso.algorithms.averaging.columns import Hub, find_shift, free_columns
 from consenso.algorithms.averaging.directions import (
     PASSES,
     lengths_release,
+    pad,
     range_release,
     sum_lengths,
     sum_range,
 )
+from consenso.algorithms.averaging.sketch import draw_sketch, sketch_release, sum_sketch
 from consenso.algorithms.averaging.steps import AveragedSteps, counts_scores
 from consenso.algorithms.preconditioning import length_laws, target_counts
+from consenso.algorithms.preconditioning.noise_levels import slope_limit
 from consenso.algorithms.preconditioning.whitening import Slopes
 from consenso.algorithms.record_sums import Forgetful
 from consenso.algorithms.shape import PENALTIES, Example, Source, small_problem
@@ -89,6 +93,7 @@ class Down:
     shrinks: Array
     clip: float
     width: float
+    looks: bool  # whether the pass of this round looks for directions; if not, it is a gradient
     share: float  # of its cost that the gradient or the pass of this round is
     origin: Array  # the constant part of x; empty where lengths are not measured
     reach: float  # of a record of several classes, in the round that asks for the length of x; 0 in all others
@@ -113,7 +118,7 @@ class DualAveraging(AveragedSteps):
     centre and residuals are clipped by their spread. counts_share: part of the squared budget that buys that.
     constant: value of the last column, 0 where it is not constant. lengths: whether the length of the model is measured
     after the last step; for losses of labels that have slopes. rounds of the plan: one for counts, one for the mean if
-    there is a free column, one for the squares, five for directions, the steps, and one for the length.
+    there is a free column, one for the squares, six for directions, the steps, and one for the length.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -150,6 +155,8 @@ class DualAveraging(AveragedSteps):
             return (length_laws.length_release(facts),)
         if kind in ("mean", "squares"):
             return ((mean_release if kind == "mean" else squares_release)(facts),)
+        if kind == "sketch":
+            return (sketch_release(facts),)
         kinds = {"lengths": lengths_release, "range": range_release, "gradient": gradient_release}
         return (kinds[kind](facts, count),)
 
@@ -167,6 +174,7 @@ class DualAveraging(AveragedSteps):
             shrinks=hub.shrinks,
             clip=hub.clip,
             width=hub.width,
+            looks=hub.looks,
             share=1.0 / (PASSES if self._kind(facts) == "range" else self._steps(facts)),
             origin=self._origin(facts, hub) if asks else np.empty(0),
             reach=self._reach(facts, hub) if asks and not counts_scores(facts.problem) else 0.0,
@@ -197,12 +205,20 @@ class DualAveraging(AveragedSteps):
             plain = Centring(down.shift, facts.problem.row_bound, down.scales)
             sums = sum_lengths(f, plain, down.directions, self._count(facts.problem))
             return state, Up(total=release("lengths", sums))
-        if kind == "range":
+        if kind == "sketch":
+            vectors = draw_sketch(facts.problem.features, free_columns(facts.problem))
+            sums = sum_sketch(f, Centring(down.shift, down.clip, down.scales), vectors)
+            return state, Up(total=release("sketch", sums, bound=down.clip**2))
+        if kind == "range" and down.looks:
             plain = Centring(down.shift, down.clip, down.scales)
             sums = sum_range(f, plain, down.directions)
+            sums = pad(sums, range_release(facts, self._count(facts.problem)).size)
             return state, Up(total=release("range", sums, bound=down.clip**2, share=down.share))
         sums = centring.center(sum_gradients(f, down.x, Slopes(self.smoothing, down.width), centring))
         bound = down.clip * (1.0 if self.smoothing else down.width)
+        if kind == "range":
+            sums = pad(sums, range_release(facts, self._count(facts.problem)).size)
+            return state, Up(total=release("range", sums, bound=bound * slope_limit(facts.problem), share=down.share))
         return state, Up(total=release("gradient", sums, bound=bound, share=down.share))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
@@ -215,14 +231,16 @@ class DualAveraging(AveragedSteps):
             return replace(hub, shift=find_shift(mean, noise))
         if kind == "squares":
             return self._measure(facts, hub, mean, noise)
-        if kind == "range":
+        if kind == "sketch":
+            return self._decide(facts, hub, mean, noise)
+        if kind == "range" and hub.looks:
             return self._turn(facts, hub, mean, noise)
         if kind == "lengths":
             return self._shorten(facts, hub, mean, noise)
         if kind == "length":
             is_counted = counts_scores(facts.problem)
             return self._take_scores(facts, hub, total.total) if is_counted else self._take_length(facts, hub, mean)
-        return self._take_step(facts, hub, mean)
+        return self._take_step(facts, hub, mean[: facts.dim])
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
         return self._leave_out(facts, hub)
@@ -249,7 +267,8 @@ class DualAveraging(AveragedSteps):
                 "lengths": True,
                 "rounds": 10,
                 "noise": dict.fromkeys(
-                    ("mean", "squares", "lengths", "range", "gradient", "length"), GaussianNoise(multiplier=1.0)
+                    ("mean", "squares", "lengths", "sketch", "range", "gradient", "length"),
+                    GaussianNoise(multiplier=1.0),
                 ),
                 "exact": cls(clip=1e3, width=1.0, directions=2),
             },

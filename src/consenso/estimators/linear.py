@@ -21,7 +21,7 @@ from consenso.estimators.people import KEPT, People, check_cap, read_ids
 from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows, without_warnings
-from consenso.estimators.stored import open_rows
+from consenso.estimators.stored import open_rows, require_in_memory
 from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
 from consenso.losses import Loss
@@ -277,6 +277,7 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
 
     def _scores(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
         """Rows as the fit saw them times coefficients (features,) or (features, outputs), plus intercepts."""
+        require_in_memory(self, X)
         X = read_rows(self, X, accept_sparse="csr", reset=False)
         if self.row_map_.columns is not None and sparse.issparse(X):
             X = X.toarray()  # columns that are moved are full

@@ -208,6 +208,15 @@ def opens(X: Any) -> bool:
     )
 
 
+def require_in_memory(estimator: Any, X: Any) -> None:
+    """Refuse a table in storage where rows are to be predicted; memory maps are read as any array is."""
+    if opens(X) and not isinstance(X, np.memmap):
+        raise InputError(
+            f"{type(estimator).__name__}.predict(X=...): rows to be predicted are in memory; read the table, or a part "
+            "of it at a time."
+        )
+
+
 def _is_dask(X: Any) -> bool:
     return type(X).__module__.startswith(("dask.dataframe", "dask_expr")) and hasattr(X, "npartitions")
 

@@ -44,7 +44,6 @@ class ClusterCohort(StoredCohort):
 
     def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
         """Every worker adds up what it holds."""
-        dask = _import_dask()
         before = self.batches.fingerprint()
         # Where it is long, a task, which travels to a worker once. Not scattered data: those would be lost with the
         # worker that holds them. Where it is short, that task would cost more time than it saves.
@@ -54,15 +53,11 @@ class ClusterCohort(StoredCohort):
         tasks = self.client.map(_add_up, self.held, given=given, pure=False)
         total: Any = 0
         rows = 0
-        try:
+        with _explain_losses() as dask:
             for _, (counted, found) in dask.as_completed(tasks, with_results=True):
                 rows, total = rows + counted, total + found
                 if self.watch is not None:
                     self.watch(counted)
-        except dask.KilledWorker:
-            raise InputError(
-                "cluster: a batch was lost with every worker that read it; give workers more memory, and resume."
-            ) from None
         self._require_same(before, rows)
         summed: Array = np.multiply(total, unit, dtype=np.float64)
         return summed
@@ -96,7 +91,8 @@ def sum_batches(records: RowBatch | RowBatches, term: Callable[[RowBatch], Array
         client = records.client
         told = client.submit(_give, records, term, pure=False)
         tasks = [client.submit(_measure, told, place, pure=False) for place in range(records.count)]
-        found: Array = sum(client.gather(tasks))
+        with _explain_losses():
+            found: Array = sum(client.gather(tasks))
         return found
     before = records.fingerprint()
     total: Any = 0
@@ -172,6 +168,18 @@ def connect(address: str | None) -> Iterator[Any]:
         ) from None
     with client:
         yield client
+
+
+@contextlib.contextmanager
+def _explain_losses() -> Iterator[Any]:
+    """Dask's package; a batch that no worker survives is an error that says what to do."""
+    dask = _import_dask()
+    try:
+        yield dask
+    except dask.KilledWorker:
+        raise InputError(
+            "cluster: a batch was lost with every worker that read it; give workers more memory, and resume."
+        ) from None
 
 
 def _import_dask() -> Any:

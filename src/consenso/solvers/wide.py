@@ -59,13 +59,13 @@ def recipe(request: Request) -> tuple[Any, int]:
 def _directions(request: Request) -> int:
     """How many directions are looked for: public facts say whether noise leaves any to be found that are worth it.
 
-    Where one with a part of the squared lengths of rows is found, rows have what is left of them and STRONG_SHARE of
-    that. Their square must become smaller than the budget of the gradients does.
+    Whether rows have one is told by a sketch of them, once it is asked for.
     """
-    from consenso.algorithms.averaging.directions import FOUND, LENGTHS_SHARE, PASSES, RANGE_SHARE, STRONG_SHARE
+    from consenso.algorithms.averaging.directions import LENGTHS_SHARE, PASSES, RANGE_SHARE, find_least, least_worth
+    from consenso.algorithms.averaging.sketch import SKETCH_SHARE
 
     problem = request.problem
-    worth = 1 - (1 - RANGE_SHARE - 2 * LENGTHS_SHARE) / (1 + STRONG_SHARE)
+    worth = least_worth(RANGE_SHARE + SKETCH_SHARE + 2 * LENGTHS_SHARE)
     noise = forecast.gradient_noise(request) * math.sqrt(PASSES / RANGE_SHARE)
-    part = FOUND * noise * (math.sqrt(problem.features) + math.sqrt(DIRECTIONS))
+    part = find_least(noise, problem.features, DIRECTIONS)
     return DIRECTIONS if problem.features <= MOST_COLUMNS and part <= worth else 0

@@ -27,10 +27,13 @@ from consenso.algorithms.averaging.directions import (
     PASSES,
     RANGE_SHARE,
     Pass,
+    find_least,
+    least_worth,
     most_directions,
     shrink,
     start_directions,
 )
+from consenso.algorithms.averaging.sketch import SKETCH_SHARE, measure_strength
 from consenso.algorithms.preconditioning import noise_levels, target_counts
 from consenso.algorithms.shape import require_positive
 from consenso.arrays import Array
@@ -65,6 +68,7 @@ class Hub:
     scales: Array  # d; empty while columns are as they came
     directions: Array  # V, (features, k); (0, 0) while there are none
     shrinks: Array  # s, (k,)
+    looks: bool  # whether passes look for directions; if not, they are steps
     found: Array  # 1 for directions that stand out, (k,)
     astray: float  # the longest that is left across the directions of what lies along them
     variances: Array  # v of the columns, then of the directions; no smaller than their noise
@@ -124,7 +128,7 @@ class AveragedColumns:
         """Multipliers of the releases relative to that of a single release with the whole budget."""
         parts = {"mean": MEAN_SHARE, "squares": SQUARES_SHARE}
         if self.directions:
-            parts |= {"lengths": LENGTHS_SHARE, "range": RANGE_SHARE}
+            parts |= {"lengths": LENGTHS_SHARE, "sketch": SKETCH_SHARE, "range": RANGE_SHARE}
         if self.target_bins:
             parts |= {"targets": self.counts_share}
         if self.lengths:
@@ -135,7 +139,7 @@ class AveragedColumns:
     def first_releases(self, problem: Problem) -> tuple[str, ...]:
         """What is released in the rounds before the steps."""
         targets = ("targets",) if self.target_bins and problem.loss.targets == "real" else ()
-        directions = ("lengths", *PASSES * ("range",), "lengths") if self._count(problem) else ()
+        directions = ("lengths", "sketch", *PASSES * ("range",), "lengths") if self._count(problem) else ()
         return (*targets, *free_columns(problem) * ("mean",), "squares", *directions)
 
     def _count(self, problem: Problem) -> int:
@@ -159,6 +163,10 @@ class AveragedColumns:
     def _steps(self, facts: PublicFacts) -> int:
         return max(1, facts.rounds - self.other_rounds(facts.problem))
 
+    def _early_steps(self, facts: PublicFacts, hub: Hub) -> int:
+        """Steps in the rounds of the passes, where these do not look for directions."""
+        return PASSES if self._count(facts.problem) and not hub.looks else 0
+
     def start(self, facts: PublicFacts) -> Hub:
         bound, count = facts.problem.row_bound, self._count(facts.problem)
         zero = np.zeros(facts.dim + count * facts.problem.outputs)
@@ -167,6 +175,7 @@ class AveragedColumns:
             scales=np.empty(0),
             directions=np.empty((0, 0)),
             shrinks=np.empty(0),
+            looks=count > 0,
             found=np.zeros(count),
             astray=0.0,
             variances=np.full(facts.problem.features + count, bound**2),
@@ -239,11 +248,26 @@ class AveragedColumns:
         hub = replace(hub, shrinks=shrinks, astray=astray, variances=np.append(left, along), likely=likely)
         return self._clip(facts, hub, across + float(np.square(shrinks) @ np.where(strong, along, 0.0)))
 
+    def _decide(self, facts: PublicFacts, hub: Hub, moment: Array, noise: float) -> Hub:
+        """Directions are looked for where rows have so much along them that passes find it and are worth it."""
+        features, square = facts.problem.features, hub.clip**2
+        turned = facts.noise.get("range", 0.0) / facts.problem.records * PASSES**0.5
+        found = find_least(turned, features, self._count(facts.problem))
+        if measure_strength(moment / square, noise, found) >= least_worth(self._range_part()):
+            return hub
+        return self._clip(facts, replace(hub, looks=False), hub.length**2)
+
+    def _range_part(self) -> float:
+        """Of the budget that is left after the sketch for passes and steps."""
+        range_, gradient = (self.noise_weights[name] ** -2 for name in ("range", "gradient"))
+        return range_ / (range_ + gradient)
+
     def _turn(self, facts: PublicFacts, hub: Hub, products: Array, noise: float) -> Hub:
         """Directions after one more pass."""
-        found = Pass.read(
-            products.reshape(facts.problem.features, -1), noise * hub.clip**2 * PASSES**0.5, free_columns(facts.problem)
-        )
+        problem = facts.problem
+        shape = problem.features, self._count(problem)
+        products = products[: shape[0] * shape[1]].reshape(shape)
+        found = Pass.read(products, noise * hub.clip**2 * PASSES**0.5, free_columns(problem))
         turned = float(np.max(found.astray * found.found))
         return replace(hub, directions=found.vectors, found=found.found, astray=turned)
 
@@ -272,7 +296,7 @@ class AveragedColumns:
         if self.smoothing or facts.problem.loss.targets == "real":
             return 1.0
         levels = noise_levels.NoiseLevels.of(facts, self._curvature(facts, hub), facts.problem.features)
-        late = hub.taken >= (1 - LATE_PART) * self._steps(facts)
+        late = hub.taken >= (1 - LATE_PART) * self._steps(facts) + self._early_steps(facts, hub)
         return min(1.0, self._rarity(facts, hub) * levels.slopes_without(GIVEN_UP_LATE if late else GIVEN_UP))
 
     def _rarity(self, facts: PublicFacts, hub: Hub) -> float:

@@ -1,6 +1,8 @@
 """Directions in which all columns move together, found within the budget (docs/privacy.md, "Directions").
 
     lengths:    l    = noisy sum of (<v_1, b>^2, ..., <v_k, b>^2, what is left of |b|^2)      (without v: of |b|^2)
+    sketch:     whether rows have directions that are worth the passes (consenso.algorithms.averaging.sketch); if not,
+                passes are gradients
     passes:     Y    = noisy sum of b b'V, b shortened to C;   V <- left singular vectors of Y / n
     lengths:    once more, along V and across
     a v_j is strong if its singular value stands out of the noise and its length of its share of what is left
@@ -17,7 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms.averaging.centring import LONGEST_SHIFT, MOST_DIRECTIONS, SHORTEST_CLIP, TURNED, Centring
+from consenso.algorithms.averaging.centring import (
+    LONGEST_SHIFT,
+    MOST_DIRECTIONS,
+    SHORTEST_CLIP,
+    TURNED,
+    Centring,
+    rounding,
+)
 from consenso.algorithms.preconditioning.whitening import ROUNDOFF
 from consenso.arrays import Array, IntArray
 from consenso.privacy.release import Bounds, Release, sum_rounding
@@ -36,6 +45,27 @@ STRONG_SHARE = 0.1
 START = 20_170
 
 
+def least_worth(share: float) -> float:
+    """The part of the squared lengths of rows that directions must have to be worth this share of the budget.
+
+    Where they are found, rows have what is left of them and STRONG_SHARE of that. Their square, which the budget of a
+    gradient is to be compared with, must become smaller than what is left of the budget.
+    """
+    return 1 - (1 - share) / (1 + STRONG_SHARE)
+
+
+def find_least(noise: float, features: int, count: int) -> float:
+    """The part of the squared lengths that a direction must have to be found, with this noise in a pass."""
+    return FOUND * noise * (math.sqrt(features) + math.sqrt(count))
+
+
+def pad(sums: Array, size: int) -> Array:
+    """Vectors (parties, dim) with zeros behind them, (parties, size)."""
+    padded = np.zeros((len(sums), size))
+    padded[:, : sums.shape[1]] = sums
+    return padded
+
+
 def lengths_release(facts: PublicFacts, directions: int) -> Release:
     """Squared lengths along the directions and of what is left."""
     problem = facts.problem
@@ -52,21 +82,25 @@ def lengths_release(facts: PublicFacts, directions: int) -> Release:
 
 
 def range_release(facts: PublicFacts, directions: int) -> Release:
-    """A row times its products with the directions, in units of the squared clip; all passes share one cost."""
+    """A row times its products with the directions, in units of the squared clip, or a gradient in units of its own.
+
+    All passes share one cost.
+    """
     problem, n = facts.problem, facts.problem.row_cap
     grid = math.sqrt(problem.features * directions) * sum_step(1.0, n)
     product = math.sqrt(directions) * (problem.features + 8) * ROUNDOFF
     one = (1 + 2 * TURNED) * (1 + (1 + LONGEST_SHIFT) / SHORTEST_CLIP * (grid + 16 * n * ROUNDOFF + product))
+    one = max(one, 1 + rounding(facts, directions))
     return Release(
         name="range",
-        size=problem.features * directions,
+        size=problem.features * max(directions, problem.outputs),
         at="sum",
         adaptive=True,
         parts=True,
         bounds=Bounds.of_contributions(
             record=one, party=one * facts.most, rounding=sum_rounding(problem.parties, one * n)
         ),
-        why="a shortened row times its products with orthonormal vectors (docs/privacy.md#directions)",
+        why="a shortened row times products with orthonormal vectors, or times a slope (docs/privacy.md#directions)",
     )
 
 
@@ -126,8 +160,7 @@ class Pass:
         products = np.array(products)
         products[features - free :] = 0.0
         vectors, sizes, _ = np.linalg.svd(products, full_matrices=False)
-        edge = noise * (math.sqrt(features) + math.sqrt(count))
-        found = (sizes > FOUND * edge) & (sizes > 0)
+        found = (sizes > find_least(noise, features, count)) & (sizes > 0)
         astray = np.where(found, np.square(noise) * features / np.where(found, np.square(sizes), 1.0), 1.0)
         return cls(vectors=vectors, found=found.astype(np.float64), astray=astray)
 

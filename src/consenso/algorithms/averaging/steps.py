@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from consenso.algorithms.averaging import scale_mixture, score_counts
 from consenso.algorithms.averaging.columns import AveragedColumns, Hub, free_columns, square_of
+from consenso.algorithms.averaging.directions import PASSES
 from consenso.algorithms.averaging.sampling_chance import SlopeLaw, find_chance_share
 from consenso.algorithms.preconditioning import length_laws, noise_levels
 from consenso.arrays import Array
@@ -40,11 +41,24 @@ class AveragedSteps(AveragedColumns):
     """The rules of the steps, and of what is made of their sum."""
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> Array:
-        """Of the mean gradient of one step in the units of the columns, wide."""
+        """Of the mean gradient of this step in the units of the columns, wide."""
+        level = self._pass_level(facts) if self._kind(facts) == "range" else self._step_level(facts)
         width = 1.0 if self.smoothing else hub.width
-        whole = facts.noise.get("gradient", 0.0) * hub.clip * width / facts.problem.records
-        noise = whole * float(np.sqrt(self._steps(facts)))
+        noise = level * hub.clip * width / facts.problem.records
         return hub.centring.widen_noise(noise, facts.problem.features, facts.problem.outputs)
+
+    def _step_level(self, facts: PublicFacts) -> float:
+        """The noise of a step, for a clip and a width of 1."""
+        return facts.noise.get("gradient", 0.0) * math.sqrt(self._steps(facts))
+
+    def _pass_level(self, facts: PublicFacts) -> float:
+        """That of a step in the round of a pass."""
+        return facts.noise.get("range", 0.0) * noise_levels.slope_limit(facts.problem) * math.sqrt(PASSES)
+
+    def _weigh_pass(self, facts: PublicFacts) -> float:
+        """How many steps one in the round of a pass is worth, which has more of the budget."""
+        quiet = self._pass_level(facts)
+        return (self._step_level(facts) / quiet) ** 2 if quiet else 1.0
 
     def _rates(self, facts: PublicFacts, hub: Hub) -> Array:
         """Step sizes, wide."""
@@ -53,13 +67,17 @@ class AveragedSteps(AveragedColumns):
         if hub.directions.size:
             bend = bend + float(square_of(problem) or 0.0)
         rates = np.repeat(hub.step / (hub.weight * bend), outputs)
-        spread = self._noise(facts, hub) * float(np.sqrt(self._steps(facts)))  # of the sum of all gradients
+        noise, early = self._noise(facts, hub), self._early_steps(facts, hub)
+        pass_, is_pass = self._weigh_pass(facts) if early else 1.0, self._kind(facts) == "range"
         rest = facts.dim - free_columns(problem) * outputs
-        if problem.loss.targets != "real" and spread.any():
-            moved = self.constant * (rates * spread)[rest : facts.dim] / math.sqrt(self._steps(facts))
+        if problem.loss.targets != "real" and noise.any():
+            moved = self.constant * (rates * noise)[rest : facts.dim]
             rates[rest : facts.dim] *= np.clip(np.square(STILL / np.maximum(moved, STILL)), FREE_STEP, 1.0)
-        if spread.any():
-            rates[:rest] = np.minimum(rates[:rest], hub.step * self._reach_of_noise(facts, hub) / spread[:rest])
+        if noise.any():
+            # Of the sum of all gradients, in which those of passes weigh as much as their budget.
+            spread = noise * math.sqrt((self._steps(facts) + early * pass_) * (pass_ if is_pass else 1.0))
+            longest = hub.step * self._reach_of_noise(facts, hub) / spread[:rest] * (pass_ if is_pass else 1.0)
+            rates[:rest] = np.minimum(rates[:rest], longest)
         if hub.directions.size:
             if hub.astray:
                 most = hub.step * APART / (curvature * hub.weight * hub.astray) * np.square(hub.scales)
