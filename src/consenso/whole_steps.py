@@ -39,6 +39,13 @@ def sum_sparse(
     return out
 
 
+def add_moments(X: Any, chunks: IntArray, step: float, out: IntArray) -> None:
+    """out[party] += row times its transpose in squared steps, over the chunks (party, first row, last row)."""
+    for party, first, last in chunks.tolist():
+        cut = np.trunc(np.multiply(X[first:last], 1.0 / step, dtype=np.float64))
+        out[party] += (cut.T @ cut).astype(np.int64)
+
+
 def predict(X: Any, x: Array) -> Array:
     """<row, x> for every row, (rows,): eight sums of every eighth product, then theirs, then the products left over."""
     products = X * x
