@@ -21,7 +21,7 @@ from scipy import sparse
 from consenso import whole_steps
 from consenso.arrays import Array, IntArray
 from consenso.errors import StepError
-from consenso.row_products import LANES, multiply, rows_at_once
+from consenso.row_products import LANES, multiply, transformed_squares
 
 # Single-precision rows are widened a block at a time, never as a whole.
 BLOCK_NUMBERS = 1 << 18
@@ -250,9 +250,10 @@ class Rows:
         if change is None and not self.is_sparse:
             self._add_moments(self.matrix, self.layout.chunks, step, out)
             return out
-        at_once = rows_at_once(self.features, self.features)
+        # No fewer rows than columns: else adding up the products of blocks would cost more than the products.
+        numbers = max(CACHED_NUMBERS, self.features**2)
         for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
-            for block in self._blocks(int(start), int(stop), numbers=CACHED_NUMBERS, multiple=at_once):
+            for block in self._blocks(int(start), int(stop), numbers=numbers):
                 rows = self.matrix[block]
                 rows = (rows.toarray() if self.is_sparse else rows).astype(np.float64, copy=False)
                 rows = rows if change is None else change(rows, block)
@@ -261,13 +262,13 @@ class Rows:
 
     def _add_moments(self, rows: Array, chunks: IntArray, step: float, out: IntArray) -> None:
         """Add up the chunks (party, first, last) of some rows."""
-        work = self.features**2 / 2
-        if self._is_small(work):
+        if self._is_small(self.features):
             whole_steps.add_moments(rows, chunks, step, out)
             return
         from consenso.kernels import exact_sums, moments
 
-        exact_sums.run_chunks(moments.dense_exact_moments, chunks, len(rows) * work, (rows,), step, out)
+        work = len(rows) * self.features**2 / 2
+        exact_sums.run_chunks(moments.dense_exact_moments, chunks, work, (rows,), step, out)
 
     def exact_squares(self, step: float) -> IntArray:
         """Sums over each party's rows of squared entries in whole steps, each cut towards zero, (parties, features)."""
@@ -303,9 +304,11 @@ class Rows:
         if transform.ndim == 2:
             transform, offsets = transform[None], np.array([0, self.count])
         for own, (start, stop) in zip(transform, pairwise(offsets.tolist()), strict=True):
-            for block in self._blocks(start, stop, numbers=CACHED_NUMBERS, multiple=rows_at_once(*own.shape)):
-                part = self.matrix[block].astype(np.float64, copy=False)
-                moved = np.asarray(part @ own) if self.is_sparse else multiply(part, own)
+            if not self.is_sparse:
+                out[start:stop] = transformed_squares(self.matrix[start:stop], own)
+                continue
+            for block in self._blocks(start, stop, numbers=CACHED_NUMBERS):
+                moved = np.asarray(self.matrix[block] @ own, dtype=np.float64)
                 out[block] = np.einsum("ij,ij->i", moved, moved)
         return out
 

@@ -1,8 +1,8 @@
 """Sums over rows of row times its transpose, in whole squared steps of a grid.
 
-Entries are whole numbers, so that sums of products are exact and in any order the same: a compiler may take them side by
-side. Libraries for linear algebra take as long on one thread; with several, those that wait for the next of many small
-products keep processors busy, for ten times what the products take where the machine has other things to do.
+Entries are whole numbers, so that sums of products are exact and in any order the same: a compiler may take them side
+by side. Libraries for linear algebra are as fast on one thread. With several, those that wait for the next of many
+small products keep processors busy: on a busy machine for ten times what the products take.
 """
 
 from __future__ import annotations
