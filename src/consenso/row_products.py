@@ -72,7 +72,7 @@ def _transform(matrix: Array, x: Array, squares: Array, moved: Array) -> None:
     wide = np.zeros((features, panels * LANES))
     wide[:, :outputs] = x
     columns = np.ascontiguousarray(wide.reshape(features, panels, LANES).swapaxes(0, 1))
-    nanoseconds = NANOSECONDS * features * outputs
+    nanoseconds, matrix = NANOSECONDS * features * outputs, np.ascontiguousarray(matrix)
     run_in_threads(dense_transform, len(matrix), nanoseconds, matrix, columns, outputs, squares, moved)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 from consenso.arrays import Array
@@ -25,6 +25,12 @@ TILE = 4
 AT_ONCE = 32
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
+
+
+def _require_rows(*kinds: Any) -> None:
+    """Refuse to compile for arrays whose last axis is not side by side in memory: other numbers would be read."""
+    if any(kind.layout != "C" for kind in kinds):
+        raise errors.TypingError("products of rows take arrays in C order")
 
 
 def _find_entry(context: Any, builder: Any, kind: Any, array: Any, *place: Any) -> Any:
@@ -57,6 +63,7 @@ def _spread(builder: Any, value: Any) -> Any:
 @intrinsic
 def _dot_lanes(typing_context: Any, X: Any, row: Any, x: Any, even: Any) -> Any:
     """Sums of every eighth product of a row and a vector, then theirs, over the first `even` entries."""
+    _require_rows(X, x)
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         X_value, at_row, x_value, stop = arguments
@@ -93,6 +100,8 @@ def _make_tile(count: int) -> Any:
 
     @intrinsic
     def tile(typing_context: Any, X: Any, row: Any, panels: Any, panel: Any, out: Any, place: Any) -> Any:
+        _require_rows(X, panels, out)
+
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             X_value, first, panels_value, at_panel, out_value, at_place = arguments
             zero, one = ir.Constant(first.type, 0), ir.Constant(first.type, 1)
