@@ -30,12 +30,6 @@ class Figure:
         return self.value <= self.limit if self.at_most else self.value >= self.limit
 
 
-def best(*calls: Callable[[], Any], repeats: int = 7) -> list[float]:
-    """The shortest time of each call, in seconds; one call each, which may compile, is not counted."""
-    times = [[seconds(call) for call in calls] for _ in range(repeats + 1)]
-    return [min(column) for column in zip(*times[1:], strict=True)]
-
-
 def seconds(call: Callable[[], Any]) -> float:
     """How long a call takes."""
     start = time.perf_counter()
@@ -48,6 +42,14 @@ def processor_seconds(call: Callable[[], Any]) -> float:
     start = time.process_time()
     call()
     return time.process_time() - start
+
+
+def best(
+    *calls: Callable[[], Any], repeats: int = 7, measure: Callable[[Callable[[], Any]], float] = seconds
+) -> list[float]:
+    """The shortest time of each call, in seconds; one call each, which may compile, is not counted."""
+    times = [[measure(call) for call in calls] for _ in range(repeats + 1)]
+    return [min(column) for column in zip(*times[1:], strict=True)]
 
 
 def program_seconds(*arguments: str) -> float:

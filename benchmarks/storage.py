@@ -92,7 +92,7 @@ def _compare_passes(folder: Path, table: pl.DataFrame) -> Iterator[Figure]:
     shards = _open(f"{folder}/[0-9].parquet", ROWS)
     in_memory = _in_memory(table)
     calls = (lambda: _pass(shards.cohort()), lambda: read(folder, "[0-9].parquet"), lambda: _pass(in_memory))
-    stored, plain, here = _processor_time(*calls)
+    stored, plain, here = best(*calls, repeats=REPEATS, measure=processor_seconds)
     yield Figure("processor time of a pass over files, over reading them", stored / plain, limit=1.3)
     yield Figure("processor time of a pass over files, over one in memory", stored / here)
     stored, plain, _ = best(*calls, repeats=REPEATS)
@@ -109,7 +109,7 @@ def _grow() -> Iterator[Figure]:
         with tempfile.TemporaryDirectory() as name:
             _write(Path(name), rows)
             small = _open(f"{name}/[0-9].parquet", rows)
-            times += _processor_time(lambda small=small: _pass(small.cohort()))
+            times += best(lambda small=small: _pass(small.cohort()), repeats=REPEATS, measure=processor_seconds)
     # The steepest part of a curve on logarithmic axes.
     slope = float(np.max(np.diff(np.log(times)) / np.diff(np.log(DECADES))))
     yield Figure(f"growth of a pass with rows, {DECADES[0]} to {DECADES[-1]}", slope, unit="exponent", limit=1.1)
@@ -128,16 +128,6 @@ def _fit_within_a_limit(folder: Path) -> Iterator[Figure]:
         fitted, read = found[kind]
         name = f"a fit with a tenth of the table as memory, over reading it as often, by the {kind}"
         yield Figure(name, fitted / read, limit=1.3, note=f"{found['passes']} times, {fitted:.0f} s")
-
-
-def _processor_time(*calls: Callable[[], object]) -> list[float]:
-    """The least processor time of each call, of all threads, in seconds; one call each is not counted."""
-    found: list[list[float]] = [[] for _ in calls]
-    for turn in range(REPEATS + 1):
-        for place, call in enumerate(calls):
-            taken = processor_seconds(call)
-            found[place] += [taken] if turn else []
-    return [min(each) for each in found]
 
 
 def fit_briefly(pattern: str, rows: int) -> int:

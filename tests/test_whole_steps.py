@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from consenso import row_products, whole_steps
 from consenso import rows as module
-from consenso import whole_steps
 from consenso.errors import StepError
-from consenso.rows import Layout, Rows, sum_step
+from consenso.rows import Layout, Rows, moment_step, sum_step
 
 
 @pytest.mark.parametrize("kept", ["dense", "single", "sparse"])
@@ -69,3 +71,56 @@ def test_halves_are_rounded_as_the_compiled_loops_round_them(monkeypatch: pytest
     np.testing.assert_array_equal(small[:, 0], [-2, -2, 0, 0, 2, 2, 4])
     monkeypatch.setattr(whole_steps, "FEW_PRODUCTS", 0)
     np.testing.assert_array_equal(small, table.exact_sums(np.ones(7), 1.0))
+
+
+@pytest.mark.parametrize("kept", ["dense", "single"])
+@pytest.mark.parametrize(("features", "outputs"), [(1, 1), (5, 3), (8, 8), (21, 21), (33, 40)])
+def test_rows_times_a_matrix_are_those_of_the_compiled_loop(
+    kept: str, features: int, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit, for every number of rows beside a row, and in the order that is stated."""
+    rng = np.random.default_rng(features)
+    X = rng.normal(size=(71, features)).astype(np.float32 if kept == "single" else np.float64)
+    x = rng.normal(size=(features, outputs))
+    moved, squares = np.empty((71, outputs)), np.empty(71)
+    whole_steps.transform(X, x, squares, moved)
+    expected = np.zeros((71, outputs))
+    for feature in range(features):
+        expected += X[:, feature, None].astype(np.float64) * x[feature]
+    np.testing.assert_array_equal(moved, expected)
+    np.testing.assert_allclose(squares, np.square(expected).sum(axis=1), rtol=1e-13)
+    monkeypatch.setattr(whole_steps, "FEW_TRANSFORMED", 0)
+    for rows in (1, 3, 4, 32, 33, 71):
+        compiled = row_products.transform(X[:rows], x)
+        np.testing.assert_array_equal(compiled[0], moved[:rows])
+        np.testing.assert_array_equal(compiled[1], squares[:rows])
+        np.testing.assert_array_equal(row_products.transformed_squares(X[-rows:], x), squares[-rows:])
+    in_columns = np.asfortranarray(X)
+    np.testing.assert_array_equal(row_products.transformed_squares(in_columns, x), squares)
+
+
+@pytest.mark.parametrize("kept", ["dense", "single", "sparse"])
+@pytest.mark.parametrize("features", [1, 4, 7, 30])
+def test_second_moments_of_small_tables_are_those_of_the_compiled_loop(kept: str, features: int) -> None:
+    """For parties without rows, for more rows than are taken at once, and for negative entries between two steps."""
+    from consenso.kernels.moments import dense_exact_moments  # loading a compiler is slow
+
+    rng = np.random.default_rng(features)
+    X = rng.normal(size=(700, features)) * (rng.random((700, features)) < 0.7)
+    matrix = {"dense": X, "single": X.astype(np.float32), "sparse": sparse.csr_array(X)}[kept]
+    offsets, step = np.array([0, 0, 3, 3, 650, 700, 700]), moment_step(10.0, 700)
+    table = Rows(matrix, Layout(offsets))
+    values = X.astype(matrix.dtype).astype(np.float64)
+
+    def add_up(rows: np.ndarray) -> list[np.ndarray]:
+        cut = np.trunc(rows / step).astype(np.int64)
+        return [cut[first:last].T @ cut[first:last] for first, last in pairwise(offsets)]
+
+    small, compiled = np.zeros((2, 6, features, features), dtype=np.int64)
+    whole_steps.add_moments(values, table.layout.chunks, step, small)
+    dense_exact_moments(values, table.layout.chunks, step, compiled)
+    for found in (small, compiled, table.exact_moments(step)):
+        np.testing.assert_array_equal(found, add_up(values))
+    weights = rng.random(700)
+    weighed = table.exact_moments(step, lambda rows, block: rows * weights[block, None])
+    np.testing.assert_array_equal(weighed, add_up(values * weights[:, None]))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 
 import numpy as np
 
+from consenso import whole_steps
 from consenso.arrays import Array
+from consenso.threads import run_in_threads
 
 # Matrix products treat the last rows of a table apart unless their number is a multiple of this.
 LANES = 8
 MOST_AT_ONCE = 512
+# What one of the products of `transform` takes.
+NANOSECONDS = 0.07
 
 
 def multiply(matrix: Array, x: Array) -> Array:
@@ -35,6 +40,40 @@ def multiply(matrix: Array, x: Array) -> Array:
         edge[: rows - whole] = matrix[whole:]
         out[whole:] = np.matmul(edge, wide)[: rows - whole]
     return out if outputs is None else out[:, :outputs]
+
+
+def transform(matrix: Array, x: Array) -> tuple[Array, Array]:
+    """Rows times x (features, outputs), and their squared lengths: what a row gives depends on that row only.
+
+    Products are added in the order of features, on every processor, for tables of any size and in any number of
+    threads.
+    """
+    moved, squares = np.empty((len(matrix), x.shape[1])), np.empty(len(matrix))
+    _transform(matrix, x, squares, moved)
+    return moved, squares
+
+
+def transformed_squares(matrix: Array, x: Array) -> Array:
+    """The squared lengths of `transform`, without the rows that have them."""
+    squares = np.empty(len(matrix))
+    _transform(matrix, x, squares, np.empty((0, 0)))
+    return squares
+
+
+def _transform(matrix: Array, x: Array, squares: Array, moved: Array) -> None:
+    features, outputs = x.shape
+    loaded = "consenso.kernels.lanes" in sys.modules
+    if matrix.size * outputs <= whole_steps.FEW_TRANSFORMED and not loaded:
+        whole_steps.transform(matrix, x, squares, moved)
+        return
+    from consenso.kernels.lanes import dense_transform
+
+    panels = -(-outputs // LANES)
+    wide = np.zeros((features, panels * LANES))
+    wide[:, :outputs] = x
+    columns = np.ascontiguousarray(wide.reshape(features, panels, LANES).swapaxes(0, 1))
+    nanoseconds, matrix = NANOSECONDS * features * outputs, np.ascontiguousarray(matrix)
+    run_in_threads(dense_transform, len(matrix), nanoseconds, matrix, columns, outputs, squares, moved)
 
 
 def _fill_up(x: Array) -> Array:

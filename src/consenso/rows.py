@@ -21,7 +21,7 @@ from scipy import sparse
 from consenso import whole_steps
 from consenso.arrays import Array, IntArray
 from consenso.errors import StepError
-from consenso.row_products import LANES, multiply, rows_at_once
+from consenso.row_products import LANES, multiply, transformed_squares
 
 # Single-precision rows are widened a block at a time, never as a whole.
 BLOCK_NUMBERS = 1 << 18
@@ -239,26 +239,36 @@ class Rows:
         loaded = "consenso.kernels.exact_sums" in sys.modules
         return self.count * work <= whole_steps.FEW_PRODUCTS and not loaded
 
-    def exact_moments(self, step: float, change: Callable[[Array, slice, float], Array] | None = None) -> IntArray:
+    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
         """Sums over each party's rows of row times its transpose, in whole squared steps.
 
         Entries are cut to whole steps towards zero, so that no row gets longer; see `moment_step` for how many there
-        may be. Products of such numbers and their sums over a block are exact in double precision. change: what is done
-        to a block of rows first, row by row; it is given the steps in 1, too, and returns an array of its own in steps.
+        may be. Products of such numbers and their sums over a chunk are exact in double precision. change: what is done
+        to a block of rows first, row by row; it returns an array of its own.
         """
-        out, is_sparse = np.zeros((self.parties, self.features, self.features), dtype=np.int64), self.is_sparse
+        out = np.zeros((self.parties, self.features, self.features), dtype=np.int64)
+        if change is None and not self.is_sparse:
+            self._add_moments(self.matrix, self.layout.chunks, step, out)
+            return out
         # No fewer rows than columns: else adding up the products of blocks would cost more than the products.
-        numbers, at_once = max(CACHED_NUMBERS, self.features**2), rows_at_once(self.features, self.features)
+        numbers = max(CACHED_NUMBERS, self.features**2)
         for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
-            for block in self._blocks(int(start), int(stop), numbers=numbers, multiple=at_once):
+            for block in self._blocks(int(start), int(stop), numbers=numbers):
                 rows = self.matrix[block]
-                rows = rows.toarray() if is_sparse else rows
-                rows = rows.astype(np.float64, copy=False)
-                # A step is a power of two, so that the quotient is the product with its inverse.
-                cut = np.multiply(rows, 1.0 / step) if change is None else change(rows, block, 1.0 / step)
-                np.trunc(cut, out=cut)
-                out[party] += (cut.T @ cut).astype(np.int64)
+                rows = (rows.toarray() if self.is_sparse else rows).astype(np.float64, copy=False)
+                rows = rows if change is None else change(rows, block)
+                self._add_moments(rows, np.array([[party, 0, len(rows)]]), step, out)
         return out
+
+    def _add_moments(self, rows: Array, chunks: IntArray, step: float, out: IntArray) -> None:
+        """Add up the chunks (party, first, last) of some rows."""
+        if self._is_small(self.features):
+            whole_steps.add_moments(rows, chunks, step, out)
+            return
+        from consenso.kernels import exact_sums, moments
+
+        work = len(rows) * self.features**2 / 2
+        exact_sums.run_chunks(moments.dense_exact_moments, chunks, work, (rows,), step, out)
 
     def exact_squares(self, step: float) -> IntArray:
         """Sums over each party's rows of squared entries in whole steps, each cut towards zero, (parties, features)."""
@@ -294,9 +304,11 @@ class Rows:
         if transform.ndim == 2:
             transform, offsets = transform[None], np.array([0, self.count])
         for own, (start, stop) in zip(transform, pairwise(offsets.tolist()), strict=True):
-            for block in self._blocks(start, stop, numbers=CACHED_NUMBERS, multiple=rows_at_once(*own.shape)):
-                part = self.matrix[block].astype(np.float64, copy=False)
-                moved = np.asarray(part @ own) if self.is_sparse else multiply(part, own)
+            if not self.is_sparse:
+                out[start:stop] = transformed_squares(self.matrix[start:stop], own)
+                continue
+            for block in self._blocks(start, stop, numbers=CACHED_NUMBERS):
+                moved = np.asarray(self.matrix[block] @ own, dtype=np.float64)
                 out[block] = np.einsum("ij,ij->i", moved, moved)
         return out
 

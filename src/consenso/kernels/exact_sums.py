@@ -15,9 +15,9 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import WORTH_A_THREAD
+from consenso.kernels.lanes import dot
 from consenso.speedups import compile_kernel
 from consenso.threads import run_together
-from consenso.whole_steps import LANES
 
 
 @compile_kernel
@@ -44,30 +44,15 @@ def dense_residual_sums(
 ) -> None:
     """The same for the weight factor * clip(<row, x> - target): rows are read from memory once.
 
-    out[0, features] += how many residuals are no number. The order of additions in a score is that
-    of `consenso.whole_steps.predict`.
+    out[0, features] += how many residuals are no number.
     """
     magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
     features = X.shape[1]
-    even, odd = features // LANES * LANES, 0
-    sums = np.empty(features)
+    sums, odd = np.empty(features), 0
     for chunk in range(chunks.shape[0]):
         sums[:] = 0.0
         for row in range(chunks[chunk, 1], chunks[chunk, 2]):
-            a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(0, even, LANES):
-                a += X[row, i] * x[i]
-                b += X[row, i + 1] * x[i + 1]
-                c += X[row, i + 2] * x[i + 2]
-                d += X[row, i + 3] * x[i + 3]
-                e += X[row, i + 4] * x[i + 4]
-                f += X[row, i + 5] * x[i + 5]
-                g += X[row, i + 6] * x[i + 6]
-                h += X[row, i + 7] * x[i + 7]
-            rest = 0.0
-            for i in range(even, features):
-                rest += X[row, i] * x[i]
-            residual = (((a + e) + (c + g)) + ((b + f) + (d + h)) + rest) - targets[row]
+            residual = dot(X, row, x) - targets[row]
             odd += residual != residual
             # No branches: a processor would guess wrong which residuals are clipped.
             weight = min(max(residual, -limit), limit) * factors[row]

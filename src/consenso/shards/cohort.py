@@ -211,7 +211,7 @@ class Cohort:
             return None
         return self._rows.exact_residual_sums(self._check(x, "x"), self._targets, factors, limit, step)
 
-    def exact_moments(self, step: float, change: Callable[[Array, slice, float], Array] | None = None) -> IntArray:
+    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
         """Sums of row times its transpose in whole squared steps, (parties, features, features)."""
         return self._rows.exact_moments(step, change)
 

@@ -19,7 +19,7 @@ from consenso.metric import Metric, NoisyMetric
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.row_products import multiply
+from consenso.row_products import transform
 from consenso.rows import moment_step, sum_step
 from consenso.shards import Cohort
 
@@ -306,22 +306,20 @@ def _moments(f: Cohort, step: float) -> IntArray:
     if f.weights is None:
         return f.exact_moments(step)
     roots = np.sqrt(f.weights)
-    return f.exact_moments(step, lambda rows, block, steps: rows * roots[block, None] * steps)
+    return f.exact_moments(step, lambda rows, block: rows * roots[block, None])
 
 
 def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray:
     metric = whitening.metric
-    root = None if metric.is_round else metric.power(-0.5)
+    root = np.eye(f.problem.features) * metric.values[0] ** -0.5 if metric.is_round else metric.power(-0.5)
 
-    def change(rows: Array, block: slice, steps: float) -> Array:
+    def change(rows: Array, block: slice) -> Array:
         # Lengths are those of rows that are whitened anyway.
-        whitened = rows * metric.values[0] ** -0.5 if root is None else multiply(rows, root)
-        squared = np.einsum("ij,ij->i", whitened, whitened)
+        whitened, squared = transform(rows, root)
         shortened = shorten_whitened(squared, whitening.clip, f.problem.features)
         if f.weights is not None:
             shortened *= np.sqrt(f.weights[block])
-        # A step is a power of two: by which number it is multiplied first changes no bit.
-        whitened *= (steps * shortened)[:, None]
+        whitened *= shortened[:, None]
         return whitened
 
     return f.exact_moments(step, change)
