@@ -10,7 +10,17 @@ import pytest
 from consenso import PrivateHuberRegressor, PrivateRidge
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.preconditioning.label_levels import estimate_variance, move_to_constant, visible_share
-from consenso.algorithms.preconditioning.noise_levels import NoiseLevels, damping, shorter, sparser, steepest
+from consenso.algorithms.preconditioning.noise_levels import (
+    LONGEST,
+    QUIET,
+    SHORTEST,
+    WEIGHED_ALIKE,
+    NoiseLevels,
+    damping,
+    shorter,
+    sparser,
+    steepest,
+)
 from consenso.algorithms.preconditioning.slope_sizes import BINS, Sizes, find_bins, find_pull
 from consenso.algorithms.preconditioning.target_counts import SHARE as TARGETS_SHARE
 from consenso.algorithms.preconditioning.target_counts import estimate_shares, read_constant_model
@@ -126,6 +136,22 @@ def test_rules_go_from_short_and_damped_to_long_and_free() -> None:
     assert NoiseLevels(score=0.0).steps(1.0, residuals=True) == np.inf
     assert damping(0.0, 1.0, 1.0) == 0.0
     assert damping(0.2, 1.0, 1.0) > damping(0.1, 1.0, 1.0) > 0
+
+
+@pytest.mark.parametrize(("outputs", "curvature"), [(1, 0.1), (1, 0.2), (9, 0.04)])
+def test_rows_of_labels_are_shortened_where_noise_costs_more_than_that(outputs: int, curvature: float) -> None:
+    def cost(clip: float, score: float) -> float:
+        # Noise, and what is cut off of rows that end at two typical lengths.
+        return outputs * curvature * (score * clip) ** 2 + (WEIGHED_ALIKE * (LONGEST - clip)) ** 2
+
+    clips = np.linspace(SHORTEST, LONGEST, 1601)
+    for score in (0.02, 0.05, 0.1):
+        levels = NoiseLevels(score=score, outputs=outputs, curvature=curvature)
+        best = clips[np.argmin([cost(clip, score) for clip in clips])]
+        tails = LONGEST * np.cbrt((QUIET / score) ** 2 / outputs)
+        assert levels.clip == pytest.approx(max(best, tails), abs=1e-3)
+    # However little noise there is, the clip goes on growing, for rows with heavy tails.
+    assert NoiseLevels(score=1e-4).clip > 4 * LONGEST
 
 
 def test_the_variance_of_scores_is_found_under_the_noise() -> None:

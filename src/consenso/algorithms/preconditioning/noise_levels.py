@@ -9,7 +9,7 @@ and curvature alike. Every rule is a function of it:
 steps       The iterates wander by about sqrt(steps) times as much as their average, and slopes are not linear: enough
             steps to converge, but not so many that they wander further than slopes are straight.
 clip        Short clips only reweigh records, and the noise falls until all whitened rows have one length; where there
-            is hardly any noise, the reweighing is what is left to lose, and the clip is raised.
+            is less noise than reweighing costs, the clip is raised.
 slopes      Few records have slopes near the bound, and those are the ones that the model gets most wrong: clipping
             slopes a little costs little bias and takes its share off the noise.
 damping     A square in the model's own coordinates, with the weight of a prior whose variance is read off the first
@@ -34,11 +34,16 @@ from consenso.regularizers import L1, L2, ElasticNet, Regularizer, Unpenalized
 
 # Steps are this much of the inverse curvature at the start. Losses of labels flatten as models learn, to about this.
 STEP, FLATTENED = 1.2, 0.4
-# The score noise at which the clip is LONGEST (labels) or begins to rise (numbers), and how far it goes, in typical
-# lengths of whitened rows. Rows that a second moment is made of are not reweighed that much: it is to show the lengths
-# that rows have. Up to 0.02 tables of KEEL whose labels are not linear in rows gain from a larger QUIET, while normal
-# rows lose: it is where neither matters much (docs/solvers-measured.md).
-QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LEAST_OF_MOMENT = 0.012, 0.01, 0.4, 2.0, 0.8
+# How far the clip of rows goes, in typical lengths of whitened rows, where few of them are longer; and that which a
+# second moment has at least: it is to show the lengths that rows have.
+SHORTEST, LONGEST, LEAST_OF_MOMENT = 0.4, 2.0, 0.8
+# Labels: score noise times the root of the curvature at which half of LONGEST is the best clip. Noise then costs 0.0002
+# of log loss, which is what records that weigh alike cost a table whose labels are not linear in its rows. Chosen on
+# mushroom, phoneme, twonorm, chess, breast and wisconsin (docs/solvers-measured.md).
+WEIGHED_ALIKE = 0.02
+# The score noise below which rows with heavy tails call for a longer clip than LONGEST (labels), or for a longer one
+# than SHORTEST (numbers).
+QUIET, QUIET_RESIDUAL = 0.012, 0.01
 # A second moment is looked at with a longer clip than LONGEST, up to that of the gradients, while its noise is less
 # than this part of a direction that rows fill: steps are made for the metric, and so much of them does not matter.
 CLEAR = 0.1
@@ -84,6 +89,7 @@ class NoiseLevels:
     score: float
     real: bool = False  # whether targets are numbers
     outputs: int = 1  # scores of a record that noise moves
+    curvature: float = 1.0  # of the loss at a model that has learnt
 
     @classmethod
     def of(cls, facts: PublicFacts, curvature: float, effective: float) -> NoiseLevels:
@@ -92,7 +98,7 @@ class NoiseLevels:
         real = problem.loss.targets == "real"
         noise = facts.noise.get("gradient", 0.0)  # not known yet while a plan is made
         score = noise * effective / (problem.records * curvature * (slope_limit(problem) if real else 1.0))
-        return cls(score=score, real=real, outputs=max(problem.outputs - 1, 1))
+        return cls(score=score, real=real, outputs=max(problem.outputs - 1, 1), curvature=curvature)
 
     @property
     def slopes(self) -> float:
@@ -119,14 +125,17 @@ class NoiseLevels:
     def clip(self) -> float:
         """In units of a whitened row's typical length.
 
-        What noise costs grows with the square of a clip that shortens few rows, for each score of a record. Where a
-        model is wrong for long rows, or lengths have heavy tails, what is lost by shortening falls as its inverse, so
-        that the best one follows the inverse of the noise to the power 2/3.
+        Excess risks are squares, of noise and of bias. Noise grows with the clip C. In most tables rows end at about
+        LONGEST, so that C cuts off LONGEST - C: the sum of k c (z C)^2 and of a multiple of (LONGEST - C)^2 is least at
+        LONGEST / (1 + k c z^2 / WEIGHED_ALIKE^2), for k scores and curvature c. Where lengths have heavy tails, what is
+        lost falls as 1 / C, and the best clip follows the inverse of the noise to the power 2/3.
         """
         if self.score == 0:
             return math.inf
         if not self.real:
-            return max(SHORTEST, LONGEST * math.cbrt((QUIET / self.score) ** 2 / self.outputs))
+            loud = self.outputs * self.curvature * (self.score / WEIGHED_ALIKE) ** 2
+            tails = math.cbrt((QUIET / self.score) ** 2 / self.outputs)
+            return max(SHORTEST, LONGEST / (1 + loud), LONGEST * tails)
         clip = max(SHORTEST * QUIET_RESIDUAL / self.score, SHORTEST)
         return clip if clip <= LONGEST else LONGEST * max(1.0, clip / LONGEST**2) ** (2 / 3)
 
