@@ -69,7 +69,9 @@ def sum_sketch(f: Cohort, centring: Centring, vectors: Array) -> Array:
 def _products(f: Cohort, centring: Centring, vectors: Array, step: float) -> IntArray:
     z = centring.products(f, vectors)
     lengths = np.sqrt(np.einsum("ij,ij->i", z, z))
-    z = z * np.minimum(1.0, centring.clip * (1 - MARGIN) / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+    # Matrices whose entries were rounded may be opposed by 24 steps: what is shorter by 16 is no further apart.
+    most = centring.clip * (1 - MARGIN - SIZE * step / centring.clip**2)
+    z = z * np.minimum(1.0, most / np.maximum(lengths, np.finfo(float).tiny))[:, None]
     # Towards zero: no vector gets longer.
     return f.whole_sums(np.trunc(pack_symmetric(z[:, :, None] * z[:, None, :]) / step).astype(np.int64))
 
