@@ -37,7 +37,7 @@ class HubService:
         self.hub: HubRun | None = None
         if self._folder.complete:
             self._handed, run = read_kept_model(self._folder)
-            done = self.plan.rounds if run is None else run
+            done = plan.rounds if run is None else run
         else:
             disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=label)
             self.hub = HubRun(plan, disk, summation=parts.summation)
