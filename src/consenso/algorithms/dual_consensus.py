@@ -198,7 +198,11 @@ class DualConsensusADMM:
 
     def _party(self, down: Down, state: PartyState, f: Cohort, release: Releaser) -> tuple[PartyState, Up]:
         v = 2 * down.z - down.centre
-        f.check_points(v, self.step, self.tolerance, "DualConsensusADMM")  # the dual is private, and short
+        # The dual is private, and no longer than this.
+        reach = max(1.0, self.relaxation / (1 - self.relaxation))
+        own = reach * (self.step * f.problem.lipschitz[f.parties] + self.tolerance)
+        own = own if self.clip is None else np.minimum(own, reach * self.clip)
+        f.check_points(v, self.step, self.tolerance, "DualConsensusADMM", beyond=own)
         v = v + state.dual
         dual = v - certify(f.prox(v, self.step, self.tolerance), self.tolerance, "DualConsensusADMM")
         if self.clip is not None:

@@ -122,11 +122,16 @@ class Cohort:
         v = self._check(v, "v")
         return local_prox(self._rows, self._targets, self._norms, self.problem.loss, steps * self.scales, v, tolerance)
 
-    def check_points(self, v: Array, step: float | Array, tolerance: float, who: str) -> None:
-        """Refuse points at which rounding could keep a prox from being certified; a rule of public facts alone."""
+    def check_points(
+        self, v: Array, step: float | Array, tolerance: float, who: str, *, beyond: float | Array = 0.0
+    ) -> None:
+        """Refuse points at which rows could keep a prox from being certified; a rule of public facts alone.
+
+        beyond: how much longer than v they may be, by what is private, (parties,).
+        """
         problem = self.problem
         worst = Worst(
-            length=lengths(np.atleast_2d(v)),
+            length=lengths(np.atleast_2d(v)) + beyond,
             weights=np.asarray(step, dtype=np.float64) * self.scales,
             sizes=problem.sizes[self.parties],
             loss=problem.loss,
