@@ -151,7 +151,7 @@ def test_noise_on_a_sum_does_not_tell_who_is_in_it() -> None:
 def test_shares_of_a_secure_sum_add_up_to_the_noise_whoever_was_sampled() -> None:
     # Variance of a sum of 3 shares of V/2 is 1.5 V, with any number of them silent. 400 draws x 40 entries: a 5 sigma
     # band on the variance is 5*sqrt(2/16000) = 5.6 %; false alarm below 1e-6.
-    each, draws = release(at="sum"), []
+    each, draws = release(at="sum", size=40), []
     for seed in range(400):
         way = policy(trust="secure-sum", sampler=Seeded(seed))
         here, rest = FACTS.only(np.array([1])), FACTS.only(np.array([0, 2]))

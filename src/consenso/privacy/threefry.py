@@ -99,7 +99,7 @@ def _next_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
 
 
 @compile_inlined
-def encrypt(places: Any, rest: tuple[Any, Any, Any], keys: Any, seed: Any, last: Any, words: Any, columns: int) -> None:
+def encrypt(places: Any, rest: tuple[Any, Any, Any], keys: Any, seed: Any, last: Any, words: Any, columns: Any) -> None:
     """Threefry4x64-20: the words (4, columns) for counters (places[i], *rest) and keys (seed, *keys[:, i], last)."""
     common = seed ^ last ^ _PARITY
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
@@ -185,11 +185,11 @@ def _laplace(word: Any) -> float:
 
 @branchless
 def draw_units(
-    purpose: int,
+    purpose: Any,
     seed: Any,
     parties: IntArray,
     round_: int,
-    stride: int,
+    stride: Any,
     upper: tuple[Any, Any],
     work: tuple[Any, Any, Any],
     units: Array,
@@ -223,7 +223,7 @@ def draw_units(
 
 
 @branchless
-def room(dim: int) -> tuple[tuple[Any, Any, Any], Array]:
+def room(dim: Any) -> tuple[tuple[Any, Any, Any], Array]:
     """Where `draw_units` works, and the units of as many draws of `dim` numbers as are worth making together."""
     blocks = (dim + 3) // 4
     rows = max(1, COLUMNS // max(1, blocks))
