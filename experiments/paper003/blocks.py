@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
+from llvmlite import binding  # type: ignore[import-untyped]
 
 
 def _has_wide_registers() -> bool:
