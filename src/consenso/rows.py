@@ -251,7 +251,7 @@ class Rows:
             self._add_moments(self.matrix, self.layout.chunks, step, out)
             return out
         # No fewer rows than columns: else adding up the products of blocks would cost more than the products.
-        numbers = max(CACHED_NUMBERS, self.features**2)
+        numbers = max(2 * CACHED_NUMBERS, self.features**2)
         for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
             for block in self._blocks(int(start), int(stop), numbers=numbers):
                 rows = self.matrix[block]

@@ -124,8 +124,10 @@ def count_targets(f: Cohort, real: int = BINS) -> Array:
 
 def _count(f: Cohort, bins: int, step: float, place: Callable[..., IntArray], *arguments: Any) -> IntArray:
     parties, there = len(f.sizes), f.squared_norms > 0
-    owner = f.repeat_per_row(np.arange(parties, dtype=np.float64)).astype(np.int64)
-    places = (owner * bins + place(f, *arguments))[there]
+    places = place(f, *arguments)
+    if parties > 1:
+        places = places + f.repeat_per_row(np.arange(parties, dtype=np.float64)).astype(np.int64) * bins
+    places = places[there]
     if f.weights is None:
         return np.bincount(places, minlength=parties * bins).reshape(parties, bins) * round(1 / step)
     out = np.zeros(parties * bins, dtype=np.int64)
