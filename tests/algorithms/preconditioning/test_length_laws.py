@@ -223,3 +223,12 @@ def test_noise_of_a_length_falls_with_the_budget_whatever_the_size_of_scores() -
         assert told == sorted(told, reverse=True)
         # Slopes of scores of this size are about its square.
         assert told[-1] <= 0.01 * max(size, 0.1) ** 2
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 5.0])
+def test_a_larger_budget_shortens_scores_less_and_tells_lengths_more_exactly(size: float) -> None:
+    noises = np.array([1e-4, 1e-5, 1e-6])
+    reaches = np.array([length_laws.choose_reach(noise, size, 1.0) for noise in noises])
+    # What is left of the noise is also the most that lengths are corrected for records that were learnt from.
+    assert np.all(np.diff(np.log(noises * reaches)) < -1)
+    assert np.all(np.diff(np.log(reaches)) > 1)

@@ -49,8 +49,8 @@ CANDIDATES = np.append(0.0, 2.0 ** np.linspace(-5, 3, 513))
 KNOTS = np.append(0.0, CANDIDATES[1::4])
 # A record's numbers are its slopes and its doubt, of which this part of the reach is 1.
 NUMBERS, DOUBT = len(SCALES) + 1, 1 / 3
-# Scores are shortened to what lets noise move a slope by this much, or by this part of the square of smaller scores,
-# but not to less than SHORTEST, or twice their size.
+# Scores are shortened to SHORTEST, or to twice their size if that is less; to more where noise then moves a slope by
+# less than this, or than this part of the square of smaller scores.
 FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
 # Reaches that parties accept.
 LEAST_REACH, MOST_REACH = 1e-3, 1e4
@@ -93,9 +93,13 @@ def length_release(facts: PublicFacts) -> Release:
 def choose_reach(noise: float, size: float, limit: float) -> float:
     """From the noise that a mean slope has for a reach of 1, the size of scores and the bound on slopes."""
     widest = limit * math.sqrt(len(SCALES))  # of a record whose scores have length 1
+    size = min(1.0, max(size, EXACT))
+    # Noise of a slope is in proportion to the longest scores, what shortening changes to their inverse: the sum of both
+    # squares is least where the longest scores follow the inverse root of the noise. Both fall with a growing budget.
     # Slopes along a model of small scores are as their square, and so is the noise that they bear.
-    fine = FINE * min(1.0, max(size, EXACT) ** 2)
-    longest = max(fine / max(noise * widest, fine / LONGEST), min(SHORTEST, 2 * size))
+    shortest = SHORTEST * size
+    loud = noise * widest * shortest / (FINE * size**2)
+    longest = shortest / math.sqrt(min(1.0, max(loud, (shortest / LONGEST) ** 2)))
     return float(np.clip(longest * widest, LEAST_REACH, MOST_REACH))
 
 
