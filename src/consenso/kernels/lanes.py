@@ -92,7 +92,8 @@ def dot(X: Any, row: int, x: Array) -> float:
     rest = 0.0
     for i in range(even, features):
         rest += X[row, i] * x[i]
-    return _dot_lanes(X, row, x, even) + rest
+    score: float = _dot_lanes(X, row, x, even) + rest
+    return score
 
 
 def _make_tile(count: int) -> Any:
