@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all lint docs pictures bench bench-utility audit exact self-test faults fuzz release clean
+.PHONY: demo test test-all lock lint docs pictures bench bench-utility audit exact self-test faults fuzz release clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -38,6 +38,10 @@ test: $(INSTALLED)
 test-all: export HYPOTHESIS_PROFILE = many
 test-all: $(INSTALLED)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
+
+# The versions of everything that is installed for development, as they passed the tests.
+lock: $(INSTALLED)
+	$(BIN)/python -m pip freeze --exclude-editable > requirements-dev.lock
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
