@@ -37,7 +37,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Unpenalized
 from consenso.shards import Shards
 from consenso.solvers import expected_excess, names, prepare
-from consenso.solvers.forecast import MOST_COUNTS, MOST_NUMBERS
+from consenso.solvers.forecast import MOST_NUMBERS
 from consenso.solvers.preconditioned import _moment_releases, recipe, residual_noise
 from consenso.solvers.request import Request
 
@@ -228,13 +228,11 @@ def test_the_gradient_at_the_constant_model_is_told_by_the_one_at_zero() -> None
     assert move_to_constant(gradient(0.0), metric, np.array([1.3]), constant, 1.0) == pytest.approx(gradient(1.3))
 
 
-def test_counts_of_labels_get_more_where_little_else_can_be_told() -> None:
-    shares = [
-        recipe(replace(request(epsilon, records=1000, features=50), constant=0.5))[0].counts_share
-        for epsilon in (0.05, 0.5, 5.0)
-    ]
-    assert shares[0] == MOST_COUNTS
-    assert shares[0] > shares[1] >= shares[2] == TARGETS_SHARE
+def test_counts_of_labels_get_no_more_where_noise_is_loud() -> None:
+    """Steps tell of the constant part, too: up to 0.3 for counts cost small tables more than it told them."""
+    for epsilon in (0.05, 0.5, 5.0):
+        asked = replace(request(epsilon, records=1000, features=50), constant=0.5)
+        assert recipe(asked)[0].counts_share == TARGETS_SHARE
     # Shares of many classes that noise explains are those of classes that are alike.
     noisy = 0.1 + 0.03 * np.random.default_rng(0).normal(size=10)
     assert np.abs(estimate_shares(noisy, 0.03) - 0.1).max() < np.abs(noisy - 0.1).max() / 2

@@ -70,9 +70,8 @@ def recipe(request: Request) -> tuple[Any, int]:
     warmup = _warmup_steps(request)
     fewest = (warmup + AFTER_WARMUP if warmup else 1) if residuals else FEWEST_STEPS
     counts = residuals or request.constant is not None
-    share = target_counts.SHARE
-    if counts:
-        share = (forecast.numbers_share if residuals else forecast.counts_share)(request, target_counts.SHARE)
+    # Steps on labels tell of their constant part, too, which is most of what counts could tell them.
+    share = forecast.numbers_share(request, target_counts.SHARE) if residuals else target_counts.SHARE
     measures = loss.targets != "real"
     algorithm = PreconditionedFixedPoint(
         counts=counts,
