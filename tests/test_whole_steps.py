@@ -144,7 +144,7 @@ def test_whitened_moments_of_small_tables_are_those_of_the_compiled_loop(
     moved = X.astype(matrix.dtype).astype(np.float64) @ root
     lengths = np.linalg.norm(moved, axis=1)
     moved *= (np.minimum(1.0, longest / np.maximum(lengths, 1e-300)) * (1.0 if factors is None else factors))[:, None]
-    assert (lengths > longest).any() and (lengths < longest).any()
+    assert 0 < np.count_nonzero(lengths > longest) < 150
     expected = [moved[first:last].T @ moved[first:last] for first, last in pairwise((0, 0, 3, 70, 150))]
     np.testing.assert_allclose(small * step**2, expected, atol=150 * 6 * step)
     monkeypatch.setattr(Rows, "_is_small", lambda self, work: False)

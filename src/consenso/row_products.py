@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from consenso import whole_steps
-from consenso.arrays import Array, IntArray
+from consenso.arrays import Array
 from consenso.threads import run_in_threads
 
 # Matrix products treat the last rows of a table apart unless their number is a multiple of this.
@@ -69,22 +69,19 @@ def _transform(matrix: Array, x: Array, squares: Array, moved: Array) -> None:
     from consenso.kernels.lanes import dense_transform
 
     nanoseconds, matrix = NANOSECONDS * features * outputs, np.ascontiguousarray(matrix)
-    run_in_threads(dense_transform, len(matrix), nanoseconds, matrix, *split_columns(x), outputs, squares, moved)
+    run_in_threads(dense_transform, len(matrix), nanoseconds, matrix, split_columns(x), outputs, squares, moved)
 
 
-def split_columns(x: Array) -> tuple[Array, IntArray]:
-    """What compiled loops take for a matrix (features, outputs): panels of its columns and their stops.
+def split_columns(x: Array) -> Array:
+    """The columns of a matrix (features, outputs) as compiled loops take them, (panels, features, LANES).
 
-    Panels have LANES columns each, (panels, features, LANES), the last one filled up with zeros. Behind its stop a
-    panel has nothing but zeros, whose products nobody misses: half of all products where the matrix is triangular.
+    The last panel is filled up with zeros.
     """
     features, outputs = x.shape
     panels = -(-outputs // LANES)
     wide = np.zeros((features, panels * LANES))
     wide[:, :outputs] = x
-    columns = np.ascontiguousarray(wide.reshape(features, panels, LANES).swapaxes(0, 1))
-    filled = columns.any(axis=2) * np.arange(1, features + 1)
-    return columns, filled.max(axis=1, initial=0)
+    return np.ascontiguousarray(wide.reshape(features, panels, LANES).swapaxes(0, 1))
 
 
 def _fill_up(x: Array) -> Array:

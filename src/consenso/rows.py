@@ -288,7 +288,7 @@ class Rows:
         if whitening is None:
             exact_sums.run_chunks(moments.dense_exact_moments, chunks, work, (rows, factors), step, out)
             return
-        given = (rows, *split_columns(whitening[0]), whitening[1], factors)
+        given = (rows, split_columns(whitening[0]), whitening[1], factors)
         exact_sums.run_chunks(moments.dense_whitened_moments, chunks, 3 * work, given, step, out)
 
     def exact_squares(self, step: float) -> IntArray:

@@ -23,7 +23,7 @@ from consenso.threads import run_together
 
 @compile_inlined
 def _add_whole(sums: IntArray, rows: int, magic: float, out: IntArray) -> None:
-    """out += how many steps there are in sums of `add_steps` over so many rows."""
+    """Add to `out` how many steps there are in sums of `add_steps` over so many rows."""
     none = rows * np.float64(magic).view(np.int64)
     for f in range(len(sums)):
         out[f] += sums[f] - none

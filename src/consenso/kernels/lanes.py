@@ -157,15 +157,16 @@ def add_steps(X: Any, first: int, last: int, weights: Array, magic: float, sums:
 
 
 def _make_tile(count: int) -> Any:
-    """A function that multiplies `count` rows with eight columns, over the first `features` entries."""
+    """A function that multiplies `count` rows with eight columns."""
 
     @intrinsic
-    def tile(typing_context: Any, X: Any, row: Any, panels: Any, panel: Any, features: Any, out: Any) -> Any:
+    def tile(typing_context: Any, X: Any, row: Any, panels: Any, panel: Any, out: Any) -> Any:
         _require_rows(X, panels, out)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            X_value, first, panels_value, at_panel, stop, out_value = arguments
+            X_value, first, panels_value, at_panel, out_value = arguments
             zero, one = ir.Constant(first.type, 0), ir.Constant(first.type, 1)
+            stop = builder.extract_value(context.make_array(X)(context, builder, X_value).shape, 1)
             places = [builder.add(first, ir.Constant(first.type, k)) for k in range(count)]
             rows = [_find_entry(context, builder, X, X_value, place, zero) for place in places]
             columns = _find_entry(context, builder, panels, panels_value, at_panel, zero, zero)
@@ -181,7 +182,7 @@ def _make_tile(count: int) -> Any:
                 builder.store(builder.load(total), builder.bitcast(target, _VECTOR.as_pointer()), align=8)
             return context.get_dummy_value()
 
-        return types.void(X, types.intp, panels, types.intp, types.intp, out), emit
+        return types.void(X, types.intp, panels, types.intp, out), emit
 
     return tile
 
@@ -190,9 +191,7 @@ _multiply_tile, _multiply_row = _make_tile(TILE), _make_tile(1)
 
 
 @compile_inlined
-def transform_block(
-    X: Any, start: int, count: int, panels: Array, stops: IntArray, wide: Array, moved: Array, squares: Array
-) -> None:
+def transform_block(X: Any, start: int, count: int, panels: Array, wide: Array, moved: Array, squares: Array) -> None:
     """moved[k] = row start + k times a matrix, and squares[k] its squared length; as `dense_transform` has them.
 
     wide: room for these rows in double precision, which single ones take once instead of for every panel.
@@ -203,26 +202,24 @@ def transform_block(
     tiled = count // TILE * TILE
     for panel in range(panels.shape[0]):
         for k in range(0, tiled, TILE):
-            _multiply_tile(wide, k, panels, panel, stops[panel], moved)
+            _multiply_tile(wide, k, panels, panel, moved)
         for k in range(tiled, count):
-            _multiply_row(wide, k, panels, panel, stops[panel], moved)
+            _multiply_row(wide, k, panels, panel, moved)
     for k in range(count):
         squares[k] = _dot_lanes(moved, k, moved[k], moved.shape[1])
 
 
 @compile_kernel
-def dense_transform(
-    X: Any, panels: Array, stops: IntArray, outputs: int, squares: Array, out: Array, first: int, last: int
-) -> None:
+def dense_transform(X: Any, panels: Array, outputs: int, squares: Array, out: Array, first: int, last: int) -> None:
     """squares[row] = |row times a matrix|^2, and out[row] that product, unless out has no rows.
 
-    panels: the columns of the matrix in eights, (panels, features, LANES), the last filled up with zeros; stops: the
-    feature after which all of a panel are zero. Products are added in the order of features, squares in that of `dot`.
+    panels: the columns of the matrix in eights, (panels, features, LANES), the last filled up with zeros. Products are
+    added in the order of features, squares in that of `dot`.
     """
     wide, moved = np.empty((AT_ONCE, X.shape[1])), np.zeros((AT_ONCE, panels.shape[0] * LANES))
     for start in range(first, last, AT_ONCE):
         count = min(AT_ONCE, last - start)
-        transform_block(X, start, count, panels, stops, wide, moved, squares[start : start + count])
+        transform_block(X, start, count, panels, wide, moved, squares[start : start + count])
         if out.shape[0]:
             for k in range(count):
                 for i in range(outputs):

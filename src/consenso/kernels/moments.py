@@ -68,7 +68,6 @@ def dense_exact_moments(X: Any, factors: Array, chunks: IntArray, step: float, o
 def dense_whitened_moments(
     X: Any,
     panels: Array,
-    stops: IntArray,
     longest: float,
     factors: Array,
     chunks: IntArray,
@@ -88,7 +87,7 @@ def dense_whitened_moments(
         sums[:] = 0.0
         for first in range(chunks[chunk, 1], last, AT_ONCE):
             count = min(AT_ONCE, last - first)
-            transform_block(X, first, count, panels, stops, wide, rows, squares)
+            transform_block(X, first, count, panels, wide, rows, squares)
             for k in range(count):
                 factor = _shorten(np.sqrt(squares[k]), longest)
                 if factors.size:
