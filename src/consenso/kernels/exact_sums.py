@@ -19,13 +19,14 @@ from consenso.kernels.compiled import WORTH_A_THREAD, compile_inlined
 from consenso.kernels.lanes import AT_ONCE, add_steps, dot
 from consenso.speedups import compile_kernel
 from consenso.threads import run_together
+from consenso.whole_steps import LANES
 
 
 @compile_inlined
 def _add_whole(sums: IntArray, rows: int, magic: float, out: IntArray) -> None:
     """Add to `out` how many steps there are in sums of `add_steps` over so many rows."""
     none = rows * np.float64(magic).view(np.int64)
-    for f in range(len(sums)):
+    for f in range(len(sums) - LANES):
         out[f] += sums[f] - none
 
 
@@ -33,7 +34,7 @@ def _add_whole(sums: IntArray, rows: int, magic: float, out: IntArray) -> None:
 def dense_exact_sums(X: Any, weights: Array, chunks: IntArray, step: float, out: IntArray) -> None:
     """out[party, feature, output] += the steps in weight * row, over the chunks (party, first row, last row)."""
     magic, features, outputs = 1.5 * 2.0**52 * step, X.shape[1], weights.shape[1]
-    sums, own = np.empty((outputs, features), dtype=np.int64), np.empty(AT_ONCE)
+    sums, own = np.empty((outputs, features + LANES), dtype=np.int64), np.empty(AT_ONCE)
     for chunk in range(chunks.shape[0]):
         party, start, stop = chunks[chunk]
         sums[:] = 0
@@ -56,7 +57,7 @@ def dense_residual_sums(
     out[0, features] += how many residuals are no number.
     """
     magic, features = 1.5 * 2.0**52 * step, X.shape[1]
-    sums, own, odd = np.empty(features, dtype=np.int64), np.empty(AT_ONCE), 0
+    sums, own, odd = np.empty(features + LANES, dtype=np.int64), np.empty(AT_ONCE), 0
     for chunk in range(chunks.shape[0]):
         party, start, stop = chunks[chunk]
         sums[:] = 0

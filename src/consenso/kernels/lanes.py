@@ -103,16 +103,17 @@ def _make_adder(count: int) -> Any:
 
     @intrinsic
     def add(
-        typing_context: Any, X: Any, first: Any, last: Any, weights: Any, column: Any, magic: Any, sums: Any
+        typing_context: Any, X: Any, first: Any, last: Any, weights: Any, column: Any, magic: Any, sums: Any, to: Any
     ) -> Any:
         _require_rows(X, weights, sums)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            X_value, start, stop, weights_value, at_column, large, sums_value = arguments
+            X_value, start, stop, weights_value, at_column, large, sums_value, at_sum = arguments
             zero, one = ir.Constant(start.type, 0), ir.Constant(start.type, 1)
-            places = [builder.add(at_column, ir.Constant(start.type, k * LANES)) for k in range(count)]
-            target = _find_entry(context, builder, sums, sums_value, zero)
-            held = [builder.bitcast(builder.gep(target, [place]), _STEPS.as_pointer()) for place in places]
+            lanes = [ir.Constant(start.type, k * LANES) for k in range(count)]
+            places = [builder.add(at_column, lane) for lane in lanes]
+            target = _find_entry(context, builder, sums, sums_value, at_sum)
+            held = [builder.bitcast(builder.gep(target, [lane]), _STEPS.as_pointer()) for lane in lanes]
             totals = [cgutils.alloca_once_value(builder, builder.load(each, align=8)) for each in held]
             weight_of = _find_entry(context, builder, weights, weights_value, zero)
             larger = _spread(builder, large)
@@ -127,7 +128,7 @@ def _make_adder(count: int) -> Any:
                 builder.store(builder.load(total), each, align=8)
             return context.get_dummy_value()
 
-        return types.void(X, types.intp, types.intp, weights, types.intp, types.float64, sums), emit
+        return types.void(X, types.intp, types.intp, weights, types.intp, types.float64, sums, types.intp), emit
 
     return add
 
@@ -137,23 +138,28 @@ _add_many, _add_few = _make_adder(4), _make_adder(1)
 
 @compile_inlined
 def add_steps(X: Any, first: int, last: int, weights: Array, magic: float, sums: IntArray) -> None:
-    """sums[feature] += the bits of weights[row - first] * row + magic, over rows.
+    """sums[feature] += the bits of weights[row - first] * row + magic, over rows; LANES more numbers are room to work.
 
     Beside a number as large as 1.5 * 2^52 steps these bits count whole steps: they are those of that number alone, and
     one more for each step. Whole numbers are added modulo 2^64, so that nothing is lost.
     """
     features, column = X.shape[1], 0
     while column + 4 * LANES <= features:
-        _add_many(X, first, last, weights, column, magic, sums)
+        _add_many(X, first, last, weights, column, magic, sums, column)
         column += 4 * LANES
     while column + LANES <= features:
-        _add_few(X, first, last, weights, column, magic, sums)
+        _add_few(X, first, last, weights, column, magic, sums, column)
         column += LANES
-    for i in range(column, features):
-        total = sums[i]
-        for row in range(first, last):
-            total += np.float64(weights[row - first] * X[row, i] + magic).view(np.int64)
-        sums[i] = total
+    if column == 0:
+        for i in range(features):
+            for row in range(first, last):
+                sums[i] += np.float64(weights[row - first] * X[row, i] + magic).view(np.int64)
+    elif column < features:
+        # Eight columns of which some are summed already, rather than those that are left one by one.
+        sums[features:] = 0
+        _add_few(X, first, last, weights, features - LANES, magic, sums, features)
+        for i in range(column, features):
+            sums[i] += sums[i + LANES]
 
 
 def _make_tile(count: int) -> Any:
