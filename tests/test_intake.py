@@ -74,6 +74,8 @@ def test_rows_in_single_precision_are_bounded_and_then_cut_towards_zero(bound, f
     assert max(squared(row[:-1]) for row in out) <= Fraction(bound) ** 2
     assert (np.abs(out.astype(np.float64)) <= np.abs(double)).all()
     np.testing.assert_allclose(out, double, rtol=2.0**-23, atol=1e-37)
+    compressed = with_constant(sparse.csr_array(rows), bound, bound / 3, "test", single=True).toarray()
+    np.testing.assert_allclose(compressed, out, rtol=2.0**-23, atol=1e-37)
     for place in (0, len(rows) // 2, len(rows) - 1):
         alone = with_constant(rows[place : place + 1], bound, bound / 3, "test", single=True)
         np.testing.assert_array_equal(alone[0], out[place])

@@ -36,13 +36,17 @@ def whole_bound(row_bound: float, constant: float | None) -> float:
 def with_constant(X: Any, row_bound: float, constant: float, owner: str, *, single: bool = False) -> Any:
     """Rows of at most the bound, then a column of the constant; one copy is made.
 
-    single: dense rows are copied in single precision, cut towards zero. That halves what every pass over them reads.
+    single: entries are cut towards zero to single precision, and dense rows are copied in it: that halves what every
+    pass over them reads.
     """
     rows, features = X.shape
     if sparse.issparse(X):
         bounded = bound_rows(sparse.csr_array(X), row_bound, owner)[0]
         column = sparse.csr_array(np.full((rows, 1), constant, dtype=X.dtype))
-        return sparse.hstack([bounded, column], format="csr")
+        both = sparse.hstack([bounded, column], format="csr")
+        if single and both.dtype == np.float64:
+            both.data = _cut(both.data)
+        return both
     if single and X.dtype == np.float64:
         return _in_single(np.ascontiguousarray(X), row_bound, constant, owner)
     out = np.empty((rows, features + 1), dtype=X.dtype)
