@@ -16,6 +16,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
 from consenso.regularizers import NoPenalty
+from consenso.shards import constant
 from consenso.shards.constant import with_constant
 from consenso.shards.intake import bound_rows, squared_norms
 
@@ -59,6 +60,34 @@ def test_no_row_is_above_its_bound_in_exact_arithmetic(bound, dtype, kind) -> No
             assert squared(after) >= exact * (1 - Fraction(1, 10**5 if dtype == np.float32 else 10**13))
     with_column = with_constant(given_rows, bound, bound / 2, "test")
     assert max(squared(row[:-1]) for row in with_column) <= exact
+
+
+@pytest.mark.parametrize("few", [0, 1 << 17], ids=["compiled", "small"])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_rows_in_single_precision_are_bounded_and_then_cut_towards_zero(bound, few, monkeypatch) -> None:
+    """No entry is longer than it was, and none is shorter than by the bits that there is no room for."""
+    monkeypatch.setattr(constant, "FEW_PRODUCTS", few)
+    rows = rows_of(bound, np.float64)
+    out = with_constant(rows, bound, bound / 3, "test", single=True)
+    double = with_constant(rows, bound, bound / 3, "test")
+    assert out.dtype == np.float32
+    assert max(squared(row[:-1]) for row in out) <= Fraction(bound) ** 2
+    assert (np.abs(out.astype(np.float64)) <= np.abs(double)).all()
+    np.testing.assert_allclose(out, double, rtol=2.0**-23, atol=1e-37)
+    compressed = with_constant(sparse.csr_array(rows), bound, bound / 3, "test", single=True).toarray()
+    np.testing.assert_allclose(compressed, out, rtol=2.0**-23, atol=1e-37)
+    for place in (0, len(rows) // 2, len(rows) - 1):
+        alone = with_constant(rows[place : place + 1], bound, bound / 3, "test", single=True)
+        np.testing.assert_array_equal(alone[0], out[place])
+
+
+@pytest.mark.parametrize("few", [0, 1 << 17], ids=["compiled", "small"])
+def test_an_entry_that_is_no_number_is_named_where_it_stands(few, monkeypatch) -> None:
+    monkeypatch.setattr(constant, "FEW_PRODUCTS", few)
+    rows = np.ones((9, 3))
+    rows[:4], rows[6, 1] = 5.0, np.nan
+    with pytest.raises(InputError, match=r"row 6 .*column 1"):
+        with_constant(rows, 2.0, 1.0, "test", single=True)
 
 
 @given(

@@ -118,9 +118,34 @@ def test_second_moments_of_small_tables_are_those_of_the_compiled_loop(kept: str
 
     small, compiled = np.zeros((2, 6, features, features), dtype=np.int64)
     whole_steps.add_moments(values, table.layout.chunks, step, small)
-    dense_exact_moments(values, table.layout.chunks, step, compiled)
+    dense_exact_moments(values, np.empty(0), table.layout.chunks, step, compiled)
     for found in (small, compiled, table.exact_moments(step)):
         np.testing.assert_array_equal(found, add_up(values))
     weights = rng.random(700)
-    weighed = table.exact_moments(step, lambda rows, block: rows * weights[block, None])
-    np.testing.assert_array_equal(weighed, add_up(values * weights[:, None]))
+    np.testing.assert_array_equal(table.exact_moments(step, weights), add_up(values * weights[:, None]))
+
+
+@pytest.mark.parametrize("kept", ["dense", "single", "sparse"])
+@pytest.mark.parametrize("features", [1, 7, 8, 21])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_whitened_moments_of_small_tables_are_those_of_the_compiled_loop(
+    kept: str, features: int, weighed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows times a matrix, shortened where they are longer: a row of zeros and an empty party among them."""
+    rng = np.random.default_rng(features)
+    X = rng.normal(size=(150, features)) * (rng.random((150, features)) < 0.7)
+    X[5] = 0.0
+    matrix = {"dense": X, "single": X.astype(np.float32), "sparse": sparse.csr_array(X)}[kept]
+    table = Rows(matrix, Layout(np.array([0, 0, 3, 70, 150])))
+    root, longest, step = rng.normal(size=(features, features)), 0.8 * features**0.5, moment_step(3.0, 150)
+    factors = rng.random(150) if weighed else None
+    monkeypatch.setattr(Rows, "_is_small", lambda self, work: True)
+    small = table.exact_moments(step, factors, (root, longest))
+    moved = X.astype(matrix.dtype).astype(np.float64) @ root
+    lengths = np.linalg.norm(moved, axis=1)
+    moved *= (np.minimum(1.0, longest / np.maximum(lengths, 1e-300)) * (1.0 if factors is None else factors))[:, None]
+    assert 0 < np.count_nonzero(lengths > longest) < 150
+    expected = [moved[first:last].T @ moved[first:last] for first, last in pairwise((0, 0, 3, 70, 150))]
+    np.testing.assert_allclose(small * step**2, expected, atol=150 * 6 * step)
+    monkeypatch.setattr(Rows, "_is_small", lambda self, work: False)
+    np.testing.assert_array_equal(small, table.exact_moments(step, factors, (root, longest)))

@@ -68,12 +68,20 @@ def _transform(matrix: Array, x: Array, squares: Array, moved: Array) -> None:
         return
     from consenso.kernels.lanes import dense_transform
 
+    nanoseconds, matrix = NANOSECONDS * features * outputs, np.ascontiguousarray(matrix)
+    run_in_threads(dense_transform, len(matrix), nanoseconds, matrix, split_columns(x), outputs, squares, moved)
+
+
+def split_columns(x: Array) -> Array:
+    """The columns of a matrix (features, outputs) as compiled loops take them, (panels, features, LANES).
+
+    The last panel is filled up with zeros.
+    """
+    features, outputs = x.shape
     panels = -(-outputs // LANES)
     wide = np.zeros((features, panels * LANES))
     wide[:, :outputs] = x
-    columns = np.ascontiguousarray(wide.reshape(features, panels, LANES).swapaxes(0, 1))
-    nanoseconds, matrix = NANOSECONDS * features * outputs, np.ascontiguousarray(matrix)
-    run_in_threads(dense_transform, len(matrix), nanoseconds, matrix, columns, outputs, squares, moved)
+    return np.ascontiguousarray(wide.reshape(features, panels, LANES).swapaxes(0, 1))
 
 
 def _fill_up(x: Array) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,8 +19,9 @@ from scipy import sparse
 
 from consenso import whole_steps
 from consenso.arrays import Array, IntArray
+from consenso.clipping import shorten
 from consenso.errors import StepError
-from consenso.row_products import LANES, multiply, transformed_squares
+from consenso.row_products import LANES, multiply, split_columns, transform, transformed_squares
 
 # Single-precision rows are widened a block at a time, never as a whole.
 BLOCK_NUMBERS = 1 << 18
@@ -239,36 +239,57 @@ class Rows:
         loaded = "consenso.kernels.exact_sums" in sys.modules
         return self.count * work <= whole_steps.FEW_PRODUCTS and not loaded
 
-    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
+    def exact_moments(
+        self, step: float, factors: Array | None = None, whitening: tuple[Array, float] | None = None
+    ) -> IntArray:
         """Sums over each party's rows of row times its transpose, in whole squared steps.
 
         Entries are cut to whole steps towards zero, so that no row gets longer; see `moment_step` for how many there
-        may be. Products of such numbers and their sums over a chunk are exact in double precision. change: what is done
-        to a block of rows first, row by row; it returns an array of its own.
+        may be. Products of such numbers and their sums over a chunk are exact in double precision. factors: what rows
+        are multiplied with first, (rows,). whitening: a matrix (features, features) that they are multiplied with
+        before that, and the length to which they are then shortened.
         """
         out = np.zeros((self.parties, self.features, self.features), dtype=np.int64)
-        if change is None and not self.is_sparse:
-            self._add_moments(self.matrix, self.layout.chunks, step, out)
+        factors = np.empty(0) if factors is None else factors
+        if not self.is_sparse:
+            self._add_moments(self.matrix, factors, whitening, self.layout.chunks, step, out)
             return out
         # No fewer rows than columns: else adding up the products of blocks would cost more than the products.
         numbers = max(2 * CACHED_NUMBERS, self.features**2)
-        for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
-            for block in self._blocks(int(start), int(stop), numbers=numbers):
-                rows = self.matrix[block]
-                rows = (rows.toarray() if self.is_sparse else rows).astype(np.float64, copy=False)
-                rows = rows if change is None else change(rows, block)
-                self._add_moments(rows, np.array([[party, 0, len(rows)]]), step, out)
+        for party, (start, stop) in enumerate(pairwise(self.layout.offsets.tolist())):
+            for block in self._blocks(start, stop, numbers=numbers):
+                rows = self.matrix[block].toarray()
+                own = factors[block] if factors.size else factors
+                self._add_moments(rows, own, whitening, np.array([[party, 0, len(rows)]]), step, out)
         return out
 
-    def _add_moments(self, rows: Array, chunks: IntArray, step: float, out: IntArray) -> None:
+    def _add_moments(
+        self,
+        rows: Array,
+        factors: Array,
+        whitening: tuple[Array, float] | None,
+        chunks: IntArray,
+        step: float,
+        out: IntArray,
+    ) -> None:
         """Add up the chunks (party, first, last) of some rows."""
         if self._is_small(self.features):
+            if whitening is not None:
+                rows, squares = transform(rows, whitening[0])
+                shortened = shorten(np.sqrt(squares), whitening[1])
+                factors = shortened * factors if factors.size else shortened
+            if factors.size:
+                rows = np.multiply(rows, factors[:, None], dtype=np.float64)
             whole_steps.add_moments(rows, chunks, step, out)
             return
         from consenso.kernels import exact_sums, moments
 
         work = len(rows) * self.features**2 / 2
-        exact_sums.run_chunks(moments.dense_exact_moments, chunks, work, (rows,), step, out)
+        if whitening is None:
+            exact_sums.run_chunks(moments.dense_exact_moments, chunks, work, (rows, factors), step, out)
+            return
+        given = (rows, split_columns(whitening[0]), whitening[1], factors)
+        exact_sums.run_chunks(moments.dense_whitened_moments, chunks, 3 * work, given, step, out)
 
     def exact_squares(self, step: float) -> IntArray:
         """Sums over each party's rows of squared entries in whole steps, each cut towards zero, (parties, features)."""

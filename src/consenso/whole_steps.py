@@ -18,6 +18,8 @@ FEW_PRODUCTS = 1 << 17
 FEW_TRANSFORMED = 1 << 24
 # Sums into which the products of a score are dealt, so that a processor adds them side by side.
 LANES = 8
+# Of a double: its sign, its exponent, and as many leading bits as a number of single precision has.
+SINGLE_BITS = ~((1 << 29) - 1)
 
 
 def sum_dense(X: Any, weights: Array, offsets: IntArray, step: float) -> IntArray:

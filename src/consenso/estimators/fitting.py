@@ -123,7 +123,9 @@ def solve(
         first = None
         if start is not None:
             plan, first = _start_at(plan, request, terms, start)
-        shards = _make_shards(request, terms, X, targets, weights)
+        # Sums over rows lose nothing that noise would not hide.
+        single = getattr(plan.algorithm, "adds_up_only", False)
+        shards = _make_shards(request, terms, X, targets, weights, single=single)
         begin()
         return request, run(plan, shards, charge=charge, start=first)
 
@@ -170,13 +172,22 @@ def without_seed(plan: Plan) -> Plan:
     return replace(plan, sampler=Seeded(0)) if isinstance(plan.sampler, Seeded) else plan
 
 
-def _make_shards(request: Request, terms: PrivacyParams, X: Any, targets: Any, weights: RowWeights | None) -> Shards:
+def _make_shards(
+    request: Request,
+    terms: PrivacyParams,
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None,
+    *,
+    single: bool = False,
+) -> Shards:
     problem, constant = request.problem, request.constant
     if isinstance(X, RowBatches):
         units = None if weights is None else weights.units
-        return hold_batches(problem, X, bound=terms.row_bound, constant=constant, units=units)
+        return hold_batches(problem, X, bound=terms.row_bound, constant=constant, single=single, units=units)
     if constant is not None:
-        X = with_constant(X, NO_BOUND if terms.row_bound is None else terms.row_bound, constant, "fit")
+        bound = NO_BOUND if terms.row_bound is None else terms.row_bound
+        X = with_constant(X, bound, constant, "fit", single=single)
     values = None if weights is None else weights.values
     return Shards.build(problem, X, targets, np.array([0, X.shape[0]]), weights=values)
 

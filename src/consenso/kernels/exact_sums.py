@@ -1,7 +1,8 @@
 """Sums over rows in whole steps of a grid: the same whatever the order of rows, the threads and the batches.
 
-A product is rounded to the grid by adding and subtracting a number so large that nothing finer is left beside it. Sums
-of at most `consenso.rows.CHUNK` such numbers are exact in double precision, and are then added up as integers.
+A product is rounded to the grid by adding a number so large that nothing finer is left beside it. For compressed rows
+that number is subtracted again: sums of at most `consenso.rows.CHUNK` such numbers are exact in double precision, and
+are then added up as integers. For dense ones the bits of the sum are added up as they are.
 """
 
 from __future__ import annotations
@@ -14,28 +15,37 @@ import numba
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import WORTH_A_THREAD
-from consenso.kernels.lanes import dot
+from consenso.kernels.compiled import WORTH_A_THREAD, compile_inlined
+from consenso.kernels.lanes import AT_ONCE, add_steps, dot
 from consenso.speedups import compile_kernel
 from consenso.threads import run_together
+from consenso.whole_steps import LANES
+
+
+@compile_inlined
+def _add_whole(sums: IntArray, rows: int, magic: float, out: IntArray) -> None:
+    """Add to `out` how many steps there are in sums of `add_steps` over so many rows."""
+    none = rows * np.float64(magic).view(np.int64)
+    for f in range(len(sums) - LANES):
+        out[f] += sums[f] - none
 
 
 @compile_kernel
 def dense_exact_sums(X: Any, weights: Array, chunks: IntArray, step: float, out: IntArray) -> None:
     """out[party, feature, output] += the steps in weight * row, over the chunks (party, first row, last row)."""
-    magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
-    features, outputs = X.shape[1], weights.shape[1]
-    sums = np.empty((outputs, features))
+    magic, features, outputs = 1.5 * 2.0**52 * step, X.shape[1], weights.shape[1]
+    sums, own = np.empty((outputs, features + LANES), dtype=np.int64), np.empty(AT_ONCE)
     for chunk in range(chunks.shape[0]):
-        sums[:] = 0.0
-        for row in range(chunks[chunk, 1], chunks[chunk, 2]):
+        party, start, stop = chunks[chunk]
+        sums[:] = 0
+        for first in range(start, stop, AT_ONCE):
+            last = min(first + AT_ONCE, stop)
             for k in range(outputs):
-                weight = weights[row, k]
-                for f in range(features):
-                    sums[k, f] += (weight * X[row, f] + magic) - magic
+                for row in range(first, last):
+                    own[row - first] = weights[row, k]
+                add_steps(X, first, last, own, magic, sums[k])
         for k in range(outputs):
-            for f in range(features):
-                out[chunks[chunk, 0], f, k] += np.int64(sums[k, f] * inverse)
+            _add_whole(sums[k], stop - start, magic, out[party, :, k])
 
 
 @compile_kernel
@@ -46,20 +56,20 @@ def dense_residual_sums(
 
     out[0, features] += how many residuals are no number.
     """
-    magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
-    features = X.shape[1]
-    sums, odd = np.empty(features), 0
+    magic, features = 1.5 * 2.0**52 * step, X.shape[1]
+    sums, own, odd = np.empty(features + LANES, dtype=np.int64), np.empty(AT_ONCE), 0
     for chunk in range(chunks.shape[0]):
-        sums[:] = 0.0
-        for row in range(chunks[chunk, 1], chunks[chunk, 2]):
-            residual = dot(X, row, x) - targets[row]
-            odd += residual != residual
-            # No branches: a processor would guess wrong which residuals are clipped.
-            weight = min(max(residual, -limit), limit) * factors[row]
-            for i in range(features):
-                sums[i] += (weight * X[row, i] + magic) - magic
-        for i in range(features):
-            out[chunks[chunk, 0], i, 0] += np.int64(sums[i] * inverse)
+        party, start, stop = chunks[chunk]
+        sums[:] = 0
+        for first in range(start, stop, AT_ONCE):
+            last = min(first + AT_ONCE, stop)
+            for row in range(first, last):
+                residual = dot(X, row, x) - targets[row]
+                odd += residual != residual
+                # No branches: a processor would guess wrong which residuals are clipped.
+                own[row - first] = min(max(residual, -limit), limit) * factors[row]
+            add_steps(X, first, last, own, magic, sums)
+        _add_whole(sums, stop - start, magic, out[party, :, 0])
     out[0, features, 0] += odd
 
 

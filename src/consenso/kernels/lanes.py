@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import compile_inlined
 from consenso.speedups import compile_kernel
 from consenso.whole_steps import LANES
@@ -23,8 +23,10 @@ from consenso.whole_steps import LANES
 TILE = 4
 # Rows that stay in its cache while all columns pass.
 AT_ONCE = 32
-_DOUBLE = ir.DoubleType()
-_VECTOR = ir.VectorType(_DOUBLE, LANES)
+_DOUBLE, _WHOLE = ir.DoubleType(), ir.IntType(64)
+_VECTOR, _STEPS = ir.VectorType(_DOUBLE, LANES), ir.VectorType(_WHOLE, LANES)
+# A product and a sum in one operation have other last bits; of whole numbers there are none to differ in.
+_FUSED = ("contract",)
 
 
 def _require_rows(*kinds: Any) -> None:
@@ -96,20 +98,83 @@ def dot(X: Any, row: int, x: Array) -> float:
     return score
 
 
+def _make_adder(count: int) -> Any:
+    """A function that adds up rows in whole steps over eight columns, `count` times."""
+
+    @intrinsic
+    def add(
+        typing_context: Any, X: Any, first: Any, last: Any, weights: Any, column: Any, magic: Any, sums: Any, to: Any
+    ) -> Any:
+        _require_rows(X, weights, sums)
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            X_value, start, stop, weights_value, at_column, large, sums_value, at_sum = arguments
+            zero, one = ir.Constant(start.type, 0), ir.Constant(start.type, 1)
+            lanes = [ir.Constant(start.type, k * LANES) for k in range(count)]
+            places = [builder.add(at_column, lane) for lane in lanes]
+            target = _find_entry(context, builder, sums, sums_value, at_sum)
+            held = [builder.bitcast(builder.gep(target, [lane]), _STEPS.as_pointer()) for lane in lanes]
+            totals = [cgutils.alloca_once_value(builder, builder.load(each, align=8)) for each in held]
+            weight_of = _find_entry(context, builder, weights, weights_value, zero)
+            larger = _spread(builder, large)
+            with cgutils.for_range_slice(builder, start, stop, one, start.type) as (row, _):
+                address = _find_entry(context, builder, X, X_value, row, zero)
+                weight = _spread(builder, builder.load(builder.gep(weight_of, [builder.sub(row, start)])))
+                for place, total in zip(places, totals, strict=True):
+                    product = builder.fmul(weight, _load_lanes(builder, X, address, place))
+                    steps = builder.bitcast(builder.fadd(product, larger), _STEPS)
+                    builder.store(builder.add(builder.load(total), steps), total)
+            for each, total in zip(held, totals, strict=True):
+                builder.store(builder.load(total), each, align=8)
+            return context.get_dummy_value()
+
+        return types.void(X, types.intp, types.intp, weights, types.intp, types.float64, sums, types.intp), emit
+
+    return add
+
+
+_add_many, _add_few = _make_adder(4), _make_adder(1)
+
+
+@compile_inlined
+def add_steps(X: Any, first: int, last: int, weights: Array, magic: float, sums: IntArray) -> None:
+    """sums[feature] += the bits of weights[row - first] * row + magic, over rows; LANES more numbers are room to work.
+
+    Beside a number as large as 1.5 * 2^52 steps these bits count whole steps: they are those of that number alone, and
+    one more for each step. Whole numbers are added modulo 2^64, so that nothing is lost.
+    """
+    features, column = X.shape[1], 0
+    while column + 4 * LANES <= features:
+        _add_many(X, first, last, weights, column, magic, sums, column)
+        column += 4 * LANES
+    while column + LANES <= features:
+        _add_few(X, first, last, weights, column, magic, sums, column)
+        column += LANES
+    if column == 0:
+        for i in range(features):
+            for row in range(first, last):
+                sums[i] += np.float64(weights[row - first] * X[row, i] + magic).view(np.int64)
+    elif column < features:
+        # Eight columns of which some are summed already, rather than those that are left one by one.
+        sums[features:] = 0
+        _add_few(X, first, last, weights, features - LANES, magic, sums, features)
+        for i in range(column, features):
+            sums[i] += sums[i + LANES]
+
+
 def _make_tile(count: int) -> Any:
     """A function that multiplies `count` rows with eight columns."""
 
     @intrinsic
-    def tile(typing_context: Any, X: Any, row: Any, panels: Any, panel: Any, out: Any, place: Any) -> Any:
+    def tile(typing_context: Any, X: Any, row: Any, panels: Any, panel: Any, out: Any) -> Any:
         _require_rows(X, panels, out)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            X_value, first, panels_value, at_panel, out_value, at_place = arguments
+            X_value, first, panels_value, at_panel, out_value = arguments
             zero, one = ir.Constant(first.type, 0), ir.Constant(first.type, 1)
-            features = context.make_array(X)(context, builder, X_value).shape
-            stop = builder.extract_value(features, 1)
-            steps = [ir.Constant(first.type, k) for k in range(count)]
-            rows = [_find_entry(context, builder, X, X_value, builder.add(first, k), zero) for k in steps]
+            stop = builder.extract_value(context.make_array(X)(context, builder, X_value).shape, 1)
+            places = [builder.add(first, ir.Constant(first.type, k)) for k in range(count)]
+            rows = [_find_entry(context, builder, X, X_value, place, zero) for place in places]
             columns = _find_entry(context, builder, panels, panels_value, at_panel, zero, zero)
             totals = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * LANES)) for _ in rows]
             with cgutils.for_range_slice(builder, zero, stop, one, first.type) as (f, _):
@@ -118,17 +183,36 @@ def _make_tile(count: int) -> Any:
                     value = _spread(builder, _load_number(builder, X, address, f))
                     builder.store(builder.fadd(builder.load(total), builder.fmul(value, factors)), total)
             column = builder.mul(at_panel, ir.Constant(first.type, LANES))
-            for k, total in zip(steps, totals, strict=True):
-                target = _find_entry(context, builder, out, out_value, builder.add(at_place, k), column)
+            for place, total in zip(places, totals, strict=True):
+                target = _find_entry(context, builder, out, out_value, place, column)
                 builder.store(builder.load(total), builder.bitcast(target, _VECTOR.as_pointer()), align=8)
             return context.get_dummy_value()
 
-        return types.void(X, types.intp, panels, types.intp, out, types.intp), emit
+        return types.void(X, types.intp, panels, types.intp, out), emit
 
     return tile
 
 
 _multiply_tile, _multiply_row = _make_tile(TILE), _make_tile(1)
+
+
+@compile_inlined
+def transform_block(X: Any, start: int, count: int, panels: Array, wide: Array, moved: Array, squares: Array) -> None:
+    """moved[k] = row start + k times a matrix, and squares[k] its squared length; as `dense_transform` has them.
+
+    wide: room for these rows in double precision, which single ones take once instead of for every panel.
+    """
+    for k in range(count):
+        for f in range(X.shape[1]):
+            wide[k, f] = X[start + k, f]
+    tiled = count // TILE * TILE
+    for panel in range(panels.shape[0]):
+        for k in range(0, tiled, TILE):
+            _multiply_tile(wide, k, panels, panel, moved)
+        for k in range(tiled, count):
+            _multiply_row(wide, k, panels, panel, moved)
+    for k in range(count):
+        squares[k] = _dot_lanes(moved, k, moved[k], moved.shape[1])
 
 
 @compile_kernel
@@ -138,18 +222,40 @@ def dense_transform(X: Any, panels: Array, outputs: int, squares: Array, out: Ar
     panels: the columns of the matrix in eights, (panels, features, LANES), the last filled up with zeros. Products are
     added in the order of features, squares in that of `dot`.
     """
-    moved = np.zeros((AT_ONCE, panels.shape[0] * LANES))
+    wide, moved = np.empty((AT_ONCE, X.shape[1])), np.zeros((AT_ONCE, panels.shape[0] * LANES))
     for start in range(first, last, AT_ONCE):
         count = min(AT_ONCE, last - start)
-        tiled = count // TILE * TILE
-        for panel in range(panels.shape[0]):
-            for place in range(0, tiled, TILE):
-                _multiply_tile(X, start + place, panels, panel, moved, place)
-            for place in range(tiled, count):
-                _multiply_row(X, start + place, panels, panel, moved, place)
-        for place in range(count):
-            squares[start + place] = _dot_lanes(moved, place, moved[place], moved.shape[1])
+        transform_block(X, start, count, panels, wide, moved, squares[start : start + count])
         if out.shape[0]:
-            for place in range(count):
+            for k in range(count):
                 for i in range(outputs):
-                    out[start + place, i] = moved[place, i]
+                    out[start + k, i] = moved[k, i]
+
+
+@intrinsic
+def square_tile(typing_context: Any, rows: Any, count: Any, first: Any, second: Any, sums: Any) -> Any:
+    """sums[i, j] += the sum over rows of row[i] * row[j] of whole numbers: TILE columns times LANES.
+
+    i from `first`, j from `second` on.
+    """
+    _require_rows(rows, sums)
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows_value, stop, at_first, at_second, sums_value = arguments
+        zero, one = ir.Constant(stop.type, 0), ir.Constant(stop.type, 1)
+        places = [builder.add(at_first, ir.Constant(stop.type, k)) for k in range(TILE)]
+        targets = [_find_entry(context, builder, sums, sums_value, place, at_second) for place in places]
+        held = [builder.bitcast(target, _VECTOR.as_pointer()) for target in targets]
+        totals = [cgutils.alloca_once_value(builder, builder.load(each, align=8)) for each in held]
+        with cgutils.for_range_slice(builder, zero, stop, one, stop.type) as (row, _):
+            address = _find_entry(context, builder, rows, rows_value, row, zero)
+            lanes = _load_lanes(builder, rows, address, at_second)
+            for place, total in zip(places, totals, strict=True):
+                value = _spread(builder, _load_number(builder, rows, address, place))
+                product = builder.fmul(value, lanes, flags=_FUSED)
+                builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
+        for each, total in zip(held, totals, strict=True):
+            builder.store(builder.load(total), each, align=8)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp, types.intp, types.intp, sums), emit

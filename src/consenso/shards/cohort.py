@@ -216,9 +216,13 @@ class Cohort:
             return None
         return self._rows.exact_residual_sums(self._check(x, "x"), self._targets, factors, limit, step)
 
-    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
-        """Sums of row times its transpose in whole squared steps, (parties, features, features)."""
-        return self._rows.exact_moments(step, change)
+    def exact_moments(self, step: float, whitening: tuple[Array, float] | None = None) -> IntArray:
+        """Sums of weight times row times its transpose in whole squared steps, (parties, features, features).
+
+        whitening: a matrix (features, features) that rows are multiplied with first, and the length to which they are
+        then shortened.
+        """
+        return self._rows.exact_moments(step, None if self.weights is None else np.sqrt(self.weights), whitening)
 
     def exact_squares(self, step: float) -> IntArray:
         """Sums of squared entries of rows in whole steps, (parties, features); the cost is that of the non-zeros."""

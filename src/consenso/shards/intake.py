@@ -55,9 +55,7 @@ def bound_rows(matrix: Any, bound: float, owner: str, *, in_place: bool = False)
     if sparse.issparse(matrix):
         matrix = _sort_entries(matrix)
     squared = squared_norms(matrix)
-    odd = np.flatnonzero(~np.isfinite(squared))
-    if odd.size:
-        _refuse_non_finite(matrix, odd, owner)
+    refuse_non_finite(matrix, np.flatnonzero(~np.isfinite(squared)), owner)
     long = _long_rows(matrix, squared, bound)
     if not long.size:
         return matrix, squared, 0
@@ -70,16 +68,24 @@ def bound_rows(matrix: Any, bound: float, owner: str, *, in_place: bool = False)
 
 def _long_rows(matrix: Any, squared: Array, bound: float) -> IntArray:
     """Rows that are not known to be within the bound; those whose computed norm cannot tell are measured exactly."""
-    # A computed sum of k squares is off by a relative (k + 2) eps at most; k is the row's own.
-    room = (_entries_of_rows(matrix) + 4) * EPS
-    near = np.flatnonzero(~(squared <= bound**2 * (1 - room)))
-    unclear = near[squared[near] <= bound**2 * (1 + room[near])]
+    own = _entries_of_rows(matrix)
+    near = near_bound(squared, own, bound)
+    unclear = near[squared[near] <= bound**2 * (1 + _room(own[near]))]
     if not unclear.size:
         return near
     blocks = _blocks(unclear, _entries(matrix))
-    own = _entries_of_rows(matrix)
     within = [block[_is_within(_table(matrix[block]), own[block], bound)] for block in blocks]
     return np.setdiff1d(near, np.concatenate(within), assume_unique=True)
+
+
+def near_bound(squared: Array, entries: int | IntArray, bound: float) -> IntArray:
+    """Rows that are not known to be within the bound from their computed squared norms, added in any order."""
+    return np.flatnonzero(~(squared <= bound**2 * (1 - _room(entries))))
+
+
+def _room(entries: int | IntArray) -> Any:
+    """A computed sum of k squares is off by a relative (k + 2) eps at most; k is the row's own."""
+    return (entries + 4) * EPS
 
 
 def _is_within(rows: Array, entries: IntArray, bound: float) -> NDArray[np.bool_]:
@@ -179,7 +185,10 @@ def squared_norms(matrix: Any) -> Array:
         return Rows(matrix, Layout(np.array([0, matrix.shape[0]]))).squared_norms()
 
 
-def _refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
+def refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
+    """Refuse a table if one of these rows has an entry that is no number; all others are known to have none."""
+    if not odd.size:
+        return
     part = matrix[odd].tocoo() if sparse.issparse(matrix) else matrix[odd]
     bad = ~np.isfinite(part.data if sparse.issparse(matrix) else part)
     if bad.any():

@@ -129,13 +129,14 @@ class Intake:
     party: int = 0
     bound: float | None = None  # of the features, without the constant column
     constant: float | None = None
+    single: bool = False  # as for `with_constant`
 
     def cohort(self, batch: RowBatch, remembered: MutableMapping[str, Array] | None = None) -> Cohort:
         """The rows of a batch, bounded, with what is remembered of them."""
         X, given, weights = batch
         if self.constant is not None:
             assert self.bound is not None
-            X = with_constant(X, self.bound, self.constant, "batch")
+            X = with_constant(X, self.bound, self.constant, "batch", single=self.single)
         matrix = check_matrix(X, self.problem.features, "batch")
         targets, _ = bound_targets(given, self.problem, matrix.shape[0], "batch")
         # A batch was read for this pass, and nobody else has it.
@@ -227,13 +228,14 @@ class StoredShards(Shards):
         *,
         bound: float | None = None,
         constant: float | None = None,
+        single: bool = False,
         party: int = 0,
         units: int | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> StoredShards:
         """Shards of a table in storage. bound, constant: of the features, and of the column beside them.
 
-        units: how many there are, where a unit has several rows.
+        single: whether both are then in single precision. units: how many there are, where a unit has several rows.
         """
         rows, features = batches.shape
         rows = rows if units is None else units
@@ -250,7 +252,7 @@ class StoredShards(Shards):
                 f"rows in storage: at most {declared} were declared, and there are more; declare a larger "
                 "public number."
             )
-        intake = Intake(problem=problem, party=party, bound=bound, constant=constant)
+        intake = Intake(problem=problem, party=party, bound=bound, constant=constant, single=single)
         here = np.array([party])
         return cls(problem, here, whole=StoredCohort(problem, here, batches=batches, intake=intake, watch=watch))
 

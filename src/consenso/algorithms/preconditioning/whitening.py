@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import astuple, dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from consenso.algorithms.preconditioning import slope_sizes
 from consenso.algorithms.preconditioning.noise_levels import clip_slopes, slope_limit
 from consenso.algorithms.preconditioning.target_counts import count_rows
 from consenso.arrays import Array, IntArray
+from consenso.clipping import shorten
 from consenso.errors import MessageError
 from consenso.metric import Metric, NoisyMetric
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.row_products import transform
 from consenso.rows import moment_step, sum_step
 from consenso.shards import Cohort
 
@@ -33,7 +33,7 @@ ORTHONORMAL = 1e-9
 SHORTEST_CLIP, NARROWEST_WIDTH = 1e-6, 1e-3
 # The mean squared length of rows is at least this part of its bound, as far as damping goes.
 SHORTEST_TRACE = 1e-3
-ROUNDOFF, TINY = 2.0**-53, float(np.finfo(float).tiny)
+ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,13 @@ def factors(f: Cohort, metric: Metric, clip: float) -> Array:
 
 def shorten_whitened(squared: Array, clip: float | Array, features: int) -> Array:
     """Factors that shorten whitened rows of these computed squared lengths to the clip."""
-    hidden = 1 + 4 * features**2 * CONDITION * ROUNDOFF
-    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squared) * hidden, TINY))
+    shortened: Array = shorten(np.sqrt(squared), longest_computed(clip, features))
     return shortened
+
+
+def longest_computed(clip: float | Array, features: int) -> Any:
+    """The computed length from which on a whitened row may be longer than the clip."""
+    return clip / (1 + 4 * features**2 * CONDITION * ROUNDOFF)
 
 
 class Shortening(Protocol):
@@ -303,26 +307,13 @@ def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Shortening) ->
 
 
 def _moments(f: Cohort, step: float) -> IntArray:
-    if f.weights is None:
-        return f.exact_moments(step)
-    roots = np.sqrt(f.weights)
-    return f.exact_moments(step, lambda rows, block: rows * roots[block, None])
+    return f.exact_moments(step)
 
 
 def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray:
-    metric = whitening.metric
-    root = np.eye(f.problem.features) * metric.values[0] ** -0.5 if metric.is_round else metric.power(-0.5)
-
-    def change(rows: Array, block: slice) -> Array:
-        # Lengths are those of rows that are whitened anyway.
-        whitened, squared = transform(rows, root)
-        shortened = shorten_whitened(squared, whitening.clip, f.problem.features)
-        if f.weights is not None:
-            shortened *= np.sqrt(f.weights[block])
-        whitened *= shortened[:, None]
-        return whitened
-
-    return f.exact_moments(step, change)
+    metric, p = whitening.metric, f.problem.features
+    root = np.eye(p) * metric.values[0] ** -0.5 if metric.is_round else metric.power(-0.5)
+    return f.exact_moments(step, (root, longest_computed(whitening.clip, p)))
 
 
 def _slope_bins(f: Cohort, x: Array, slopes: Slopes) -> IntArray:

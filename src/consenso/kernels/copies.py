@@ -1,0 +1,26 @@
+"""Copies of rows, and what can be seen of them on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.kernels.sweep import SUMS
+from consenso.speedups import branchless
+from consenso.whole_steps import SINGLE_BITS
+
+
+def _cut_rows(X: Array, out: Any, squares: Array) -> None:
+    for row in range(X.shape[0]):
+        total = 0.0
+        for f in range(X.shape[1]):
+            total += X[row, f] * X[row, f]
+        squares[row] = total
+        for f in range(X.shape[1]):
+            out[row, f] = np.int64(np.float64(X[row, f]).view(np.int64) & np.int64(SINGLE_BITS)).view(np.float64)
+
+
+# Squared lengths are added in any order: they tell which rows are to be looked at, not what becomes of them.
+cut_rows = branchless(_cut_rows, fastmath=SUMS)
