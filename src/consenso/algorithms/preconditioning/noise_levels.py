@@ -127,10 +127,9 @@ class NoiseLevels:
     def first_clip(self, wide: float) -> float:
         """Where residuals are clipped before their sizes are known, in spreads of the targets.
 
-        wide: by how much scores have more noise than those of the directions that stand out. Noise z grows with the clip
-        c, and what it cuts off is taken for FIRST_CLIP - c: the sum of (z c)^2 and of a multiple of that square is least
-        at FIRST_CLIP / (1 + z^2 / LOUD^2). Fewer residuals than steps count on are within a clip, but a model is that of
-        least absolute values in the limit, with 1.25 spreads where 0.8 of them have 1.4.
+        wide: how much more noise scores have than in the directions that stand out alone. With noise z the error of a
+        score is z c for a clip c, and what c cuts off is taken for FIRST_CLIP - c: the sum of their squares, of which
+        the second has the weight LOUD^2, is least at FIRST_CLIP / (1 + z^2 / LOUD^2).
         """
         return max(LEAST_CLIP, FIRST_CLIP / (1 + (self.score * wide / LOUD) ** 2))
 
