@@ -11,7 +11,10 @@ from consenso import PrivateHuberRegressor, PrivateRidge
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.preconditioning.label_levels import estimate_variance, move_to_constant, visible_share
 from consenso.algorithms.preconditioning.noise_levels import (
+    FIRST_CLIP,
+    LEAST_CLIP,
     LONGEST,
+    LOUD,
     QUIET,
     SHORTEST,
     WEIGHED_ALIKE,
@@ -152,6 +155,27 @@ def test_rows_of_labels_are_shortened_where_noise_costs_more_than_that(outputs: 
         assert levels.clip == pytest.approx(max(best, tails), abs=1e-3)
     # However little noise there is, the clip goes on growing, for rows with heavy tails.
     assert NoiseLevels(score=1e-4).clip > 4 * LONGEST
+
+
+def test_residuals_are_clipped_closer_where_noise_is_loud() -> None:
+    clips = np.linspace(LEAST_CLIP, FIRST_CLIP, 1601)
+    for score in (0.001, 0.02, 0.05, 1.0):
+        # Noise in all directions, twice that in those that stand out, and what is cut off.
+        costs = (2 * score * clips) ** 2 + (LOUD * (FIRST_CLIP - clips)) ** 2
+        assert NoiseLevels(score=score).first_clip(2.0) == pytest.approx(clips[np.argmin(costs)], abs=1e-3)
+
+
+def test_a_fit_clips_residuals_closer_with_less_budget() -> None:
+    rng = np.random.default_rng(0)
+    rows, targets = rng.normal(size=(600, 5)) / 4, rng.normal(size=600)
+
+    def find_scale(epsilon: float) -> float:
+        asked = PrivateHuberRegressor(
+            epsilon=epsilon, delta=1e-5, row_bound=1.0, target_bound=4.0, adjacency="add-remove", random_state=0
+        )
+        return float(asked.fit(rows, targets).scale_)
+
+    assert find_scale(0.3) < 0.45 * find_scale(3.0)
 
 
 def test_the_variance_of_scores_is_found_under_the_noise() -> None:

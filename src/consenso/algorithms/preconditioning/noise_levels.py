@@ -58,8 +58,11 @@ GIVEN_UP_CLASSES, HALF_WAY_CLASSES = 0.8, 0.15
 WANDERING, WANDERING_RESIDUAL = 3.0, 0.3
 # Steps in which the distance to the optimum falls by a factor of e in most directions.
 CONVERGED = 16
-# Residuals of the constant model are clipped at this many spreads of the targets.
-FIRST_CLIP = 0.8
+# Residuals of the constant model are clipped at this many spreads of the targets, and where noise is loud at less, down
+# to half of it: a model that explains nearly all has many clips to go, and does not get there in few steps. LOUD is the
+# noise of a score in all directions, for slopes of 1, at which half of it is best. Both chosen on 24 tables of R
+# packages, checked on 24 others (docs/solvers-measured.md).
+FIRST_CLIP, LEAST_CLIP, LOUD = 0.8, 0.4, 0.06
 # Residuals matter on this share of their bound.
 RESIDUAL = 0.2
 # The median of the sizes of Gaussian residuals of unit variance.
@@ -120,6 +123,15 @@ class NoiseLevels:
             return math.inf
         score, wandering = self.score * width, WANDERING_RESIDUAL if residuals else WANDERING
         return min(2 * wandering / FLATTENED / score**2, CONVERGED * math.log(1 / min(score, 0.5)))
+
+    def first_clip(self, wide: float) -> float:
+        """Where residuals are clipped before their sizes are known, in spreads of the targets.
+
+        wide: how much more noise scores have than in the directions that stand out alone. With noise z the error of a
+        score is z c for a clip c, and what c cuts off is taken for FIRST_CLIP - c: the sum of their squares, of which
+        the second has the weight LOUD^2, is least at FIRST_CLIP / (1 + z^2 / LOUD^2).
+        """
+        return max(LEAST_CLIP, FIRST_CLIP / (1 + (self.score * wide / LOUD) ** 2))
 
     @property
     def clip(self) -> float:

@@ -159,7 +159,9 @@ class WhitenedSteps(WhitenedModel):
         if facts.problem.loss.targets == "real":
             # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
             adapts = self.counts and (self.smoothing > 0 or np.isinf(facts.problem.loss.slope_bound))
-            width = min(1.0, noise_levels.FIRST_CLIP * hub.spread) if adapts else 1.0
+            # The noise of slopes that have kinks does not follow their width.
+            first = noise_levels.FIRST_CLIP if self.smoothing else levels.first_clip(self._measure_width(facts, hub))
+            width = min(1.0, first * hub.spread) if adapts else 1.0
         else:
             width = levels.slopes if facts.problem.outputs == 1 else levels.slopes_of_classes
             width = 1.0 if self.smoothing else width
@@ -181,6 +183,10 @@ class WhitenedSteps(WhitenedModel):
         spread = self._moment_noise(facts, math.sqrt(hub.effective)) * math.sqrt(2 * facts.problem.features)
         return math.sqrt(noise_levels.CLEAR / spread) if spread else math.inf
 
+    def _measure_width(self, facts: PublicFacts, hub: Hub) -> float:
+        """How much more noise scores have, which have it in the directions that do not stand out, too."""
+        return math.sqrt(facts.problem.features / hub.effective)
+
     def _plan_steps(self, facts: PublicFacts, hub: Hub, curved: float = 0.0, narrow: float = 1.0) -> Hub:
         """How many steps the budget is worth, and how much each goes on with the last one.
 
@@ -188,8 +194,8 @@ class WhitenedSteps(WhitenedModel):
         spread of the residuals: it bends in as many records less, and as much more in those.
         """
         residuals = facts.problem.loss.targets == "real"
-        # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
-        wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
+        # Residuals tell soon how far iterates walk in directions that do not stand out.
+        wide = self._measure_width(facts, hub) if residuals else hub.width
         # Where the loss is flat they walk as much further.
         wide /= self._measure_flatness(facts, hub)
         worth = self._levels(facts, replace(hub, bend=hub.bend / narrow)).steps(wide, residuals=residuals)
