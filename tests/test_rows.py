@@ -120,3 +120,21 @@ def test_the_rounding_is_that_of_any_order() -> None:
         for order in (np.arange(rows), np.argsort(values), np.argsort(np.abs(values)), rng.permutation(rows)):
             one_by_one = float(np.cumsum(values[order])[-1])
             assert abs(one_by_one - math.fsum(values)) <= allowed
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("features", [8_193, 9_000, 20_001])
+def test_the_same_of_rows_with_many_columns(features, dtype) -> None:
+    """NumPy adds up more than 8,192 columns in another order where a row is alone, as in the last batch of a table."""
+    rng = np.random.default_rng(features)
+    matrix = rng.normal(size=(13, features)).astype(dtype)
+    model, scales, vectors = rng.normal(size=features), rng.uniform(size=features), rng.normal(size=(features, 3))
+
+    def given_by(table):
+        made = Rows(table, Layout(np.array([0, len(table)])))
+        scaled = made.scaled_squared_norms(scales)
+        return made.squared_norms(), made.norms_1(), scaled, made.linear_predictor(model), made.products(vectors)
+
+    for kept in ([0], [6], [12], [5, 7], list(range(1, 13))):
+        for whole, part in zip(given_by(matrix), given_by(matrix[kept]), strict=True):
+            np.testing.assert_array_equal(whole[kept], part)

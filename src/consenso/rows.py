@@ -31,6 +31,8 @@ CACHED_NUMBERS = 1 << 15
 # Rows whose products are added up in double precision before they are added as integers.
 MOMENT_ROWS = 1 << 13
 SQUARED_ROWS = 1 << 12
+# Columns that `einsum` adds up in one order; of more, a row that is alone is added up in another than one among others.
+COLUMNS_AT_ONCE = 1 << 13
 # What is said of rows that give no sum.
 NOT_FINITE = "exact_sums: coefficients are finite, and one is not."
 # Rows whose products, rounded to a grid, are added up in double precision without an error.
@@ -139,7 +141,10 @@ class Rows:
             squares = np.square(self.matrix.data, dtype=np.float64)
             sums: Array = np.bincount(entries, weights=squares, minlength=self.count).astype(np.float64, copy=False)
         else:
-            sums = np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
+            sums = np.zeros(self.count)
+            for start in range(0, self.features, COLUMNS_AT_ONCE):
+                part = self.matrix[:, start : start + COLUMNS_AT_ONCE]
+                sums += np.einsum("ij,ij->i", part, part, dtype=np.float64)
         return sums
 
     def norms_1(self) -> Array:
