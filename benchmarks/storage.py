@@ -1,10 +1,7 @@
 """Rows in storage: a pass over Parquet files beside a plain read of them, a cluster beside one process, memory.
 
 Run `python -m benchmarks storage`. Passes are one gradient of the default solver each. Processor time is what the two
-take of a machine, whatever else it does; the clock shows what reading ahead saves where a second core is free. A fit
-within a limit of memory is held to the clock: its processor time also has the arithmetic, which reading does not have
-and a second core hides. Programs that this one starts begin in its environment, in which Dask must leave nothing: with
-what it sets for its workers, every batch asks the system for memory anew, and a fit takes a third longer. Memory
+take of a machine, whatever else it does; the clock shows what reading ahead saves where a second core is free. Memory
 is that of a process of its own, which cannot have more than a tenth of the table beyond what it has when it starts: the
 system refuses it, and the process fails.
 """
@@ -130,8 +127,7 @@ def _fit_within_a_limit(folder: Path) -> Iterator[Figure]:
     for kind in ("processor", "clock"):
         fitted, read = found[kind]
         name = f"a fit with a tenth of the table as memory, over reading it as often, by the {kind}"
-        limit = 1.3 if kind == "clock" else None
-        yield Figure(name, fitted / read, limit=limit, note=f"{found['passes']} times, {fitted:.0f} s")
+        yield Figure(name, fitted / read, limit=1.3, note=f"{found['passes']} times, {fitted:.0f} s")
 
 
 def fit_briefly(pattern: str, rows: int) -> int:

@@ -191,16 +191,14 @@ def connect(address: str | None) -> Iterator[Any]:
 @contextlib.contextmanager
 def _keep_environment() -> Iterator[None]:
     """Take back what Dask sets for its workers, which programs that this one starts later would be slowed down by."""
-    names = [*ONE_THREAD, "PYTHONHASHSEED", "__DASK_PARENT_PID"]
-    before = {name: os.environ.get(name) for name in names}
+    names = {*ONE_THREAD, "PYTHONHASHSEED", "__DASK_PARENT_PID"}
+    before = {name: os.environ[name] for name in names & set(os.environ)}
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 @contextlib.contextmanager
