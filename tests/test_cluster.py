@@ -50,8 +50,12 @@ RECORDS = 900
 
 @pytest.fixture(scope="module")
 def client():
+    before = dict(os.environ)
     with connect(None) as found:
         yield found
+    # What Dask sets for its workers would slow down programs that are started later.
+    left = {name for name, value in os.environ.items() if before.get(name) != value}
+    assert all(name.startswith(("POLARS_", "PYTEST_")) for name in left), left
 
 
 @pytest.fixture
@@ -316,7 +320,7 @@ def test_a_task_that_is_run_twice_is_counted_once(client, table, tmp_path) -> No
     expected = Shards.build(p.problem, X, y, np.array([0, RECORDS])).cohort()
     step = 2.0**-40
     np.testing.assert_array_equal(shards.whole.add_up(_sums, step, step), expected.add_up(_sums, step, step))
-    assert len(list(ran.iterdir())) > shards.whole.batches.count  # one batch was worked on twice
+    assert len(list(ran.iterdir())) >= shards.whole.batches.count + 3  # three batches were worked on twice
 
 
 def _sums(part, step):
@@ -325,7 +329,7 @@ def _sums(part, step):
 
 @dataclass(frozen=True)
 class Retried:
-    """A term whose first task of all fails after it has added up its rows."""
+    """A term whose worker is lost, once, in the third batch of a task: after two answers of it, before its own."""
 
     term: Any
     ran: Path
@@ -333,6 +337,8 @@ class Retried:
     def __call__(self, part, *arguments):
         found = self.term(part, *arguments)
         (self.ran / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+        if len(list(self.ran.glob(f"{os.getpid()}-*"))) < 3:
+            return found
         try:
             (self.ran.parent / "failed").touch(exist_ok=False)
         except FileExistsError:

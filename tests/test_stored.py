@@ -244,9 +244,10 @@ def test_people_of_a_table_in_storage(table, tmp_path, monkeypatch) -> None:
     expected = model().fit(table.drop("y").to_numpy(), table["y"].to_numpy(), users=ids, rows_per_person=1)
     found = model().fit(tmp_path / "people.parquet", "y", users="id")
     np.testing.assert_array_equal(found.coef_, expected.coef_)
-    opened = model().fit(dataset.dataset(tmp_path / "people.parquet"), "y", users="id")
-    np.testing.assert_array_equal(opened.coef_, expected.coef_)
-    assert found.guarantee_.unit == opened.guarantee_.unit == "person"
+    for given in (dataset.dataset(tmp_path / "people.parquet"), named.to_arrow()):
+        opened = model().fit(given, "y", users="id")
+        np.testing.assert_array_equal(opened.coef_, expected.coef_)
+        assert found.guarantee_.unit == opened.guarantee_.unit == "person"
     assert found.n_features_in_ == FEATURES
     with pytest.raises(InputError, match="known by its place"):
         model().fit(named.lazy(), "y", users="id")

@@ -53,7 +53,8 @@ from consenso.algorithms.averaging.centring import (
     sum_rows,
     sum_squares,
 )
-from consenso.algorithms.averaging.columns import Hub, find_shift, free_columns
+from consenso.algorithms.averaging.column_sizes import find_shift
+from consenso.algorithms.averaging.columns import free_columns
 from consenso.algorithms.averaging.directions import (
     PASSES,
     lengths_release,
@@ -62,6 +63,7 @@ from consenso.algorithms.averaging.directions import (
     sum_lengths,
     sum_range,
 )
+from consenso.algorithms.averaging.hub import Hub
 from consenso.algorithms.averaging.sketch import draw_sketch, sketch_release, sum_sketch
 from consenso.algorithms.averaging.steps import AveragedSteps, counts_scores
 from consenso.algorithms.preconditioning import length_laws, target_counts

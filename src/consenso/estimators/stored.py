@@ -278,7 +278,7 @@ def open_rows(
 
 def _find_people(owner: str, frames: Frames | None, y: str, users: Any, rows_per_person: int) -> People:
     """Whose rows they are: of the table only the column of ids is read whole."""
-    if frames is None or not frames.files:
+    if frames is None or not frames.keeps_places:
         raise InputError(
             f"{owner}.fit(users=...): whose a row is is known by its place, which a query or a cluster does not keep; "
             "write the table to Parquet files."

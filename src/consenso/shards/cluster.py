@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
+import math
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,10 +28,14 @@ from consenso.threads import read_ahead
 
 #: How long a scheduler is waited for, in seconds.
 PATIENCE = 15
-#: Tasks of a pass for each worker, so that none waits long for the last; batches of a task at most.
+#: Tasks of a pass for each thread of a worker at most, so that none waits long for the last; batches of a task at most.
 TASKS, MOST_BATCHES = 4, 64
+#: Numbers that a task is worth: adding them up takes about five times as long as Dask takes for a task.
+TASK_NUMBERS = 1 << 24
 #: Bytes that go with every task of a pass, rather than with a task of their own.
 SHORT_MESSAGE = 1 << 16
+#: What workers on this machine are started with: a thread of linear algebra for each process.
+ONE_THREAD = {f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")}
 ASSUMPTION = (
     "Rows are held by the workers of a Dask cluster, which are trusted as the curator is: whoever controls a worker or "
     "the scheduler sees them."
@@ -116,10 +123,18 @@ def hold_rows(
     local = StoredShards.open(problem, batches, **intake)
     # Batches and rules travel once, not with every task.
     told = client.submit(_give, batches, local.whole.intake, pure=False)
-    # A task costs a millisecond or two, whatever it does: a few for each worker, of several batches.
-    tasks = max(TASKS * len(client.nthreads()), -(-batches.count // MOST_BATCHES))
+    # A task costs a few milliseconds, whatever it does: as many for each thread as are worth it.
+    workers = client.nthreads()
+    threads = max(1, sum(workers.values()))
+    for_each = min(max(1, math.prod(batches.shape) // (threads * TASK_NUMBERS)), TASKS)
+    tasks = max(for_each * threads, -(-batches.count // MOST_BATCHES))
     groups = np.array_split(np.arange(batches.count), min(tasks, batches.count))
-    held = tuple(client.submit(_read, told, group.tolist(), pure=False) for group in groups)
+    # Dask would rather have few tasks where the rules are already. Other workers may have them where one is lost.
+    turns = itertools.cycle(sorted(workers) or [None])
+    held = tuple(
+        client.submit(_read, told, group.tolist(), pure=False, workers=next(turns), allow_other_workers=bool(workers))
+        for group in groups
+    )
     whole = ClusterCohort(
         problem,
         local.parties,
@@ -151,6 +166,9 @@ def connect(address: str | None) -> Iterator[Any]:
         # Without an address of its own Dask's page would ask for port 8787, which another cluster may have.
         own = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "host": "127.0.0.1"}
         with (
+            _keep_environment(),
+            # Dask's workers would give memory back to the system at once, which takes a third of a pass.
+            importlib.import_module("dask").config.set({"distributed.nanny.pre-spawn-environ": ONE_THREAD}),
             dask.LocalCluster(
                 **own, dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}
             ) as cluster,
@@ -168,6 +186,19 @@ def connect(address: str | None) -> Iterator[Any]:
         ) from None
     with client:
         yield client
+
+
+@contextlib.contextmanager
+def _keep_environment() -> Iterator[None]:
+    """Take back what Dask sets for its workers, which programs that this one starts later would be slowed down by."""
+    names = {*ONE_THREAD, "PYTHONHASHSEED", "__DASK_PARENT_PID"}
+    before = {name: os.environ[name] for name in names & set(os.environ)}
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 @contextlib.contextmanager

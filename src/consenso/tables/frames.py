@@ -10,7 +10,7 @@ import glob
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,8 +20,8 @@ from consenso.tables.parquet import parquet_column
 from consenso.tables.queried_files import find_queried_files
 from consenso.tables.table import Table, require_records, require_width
 
-#: Numbers in a batch, so that a few of them fit in any memory.
-BATCH_NUMBERS = 1 << 19
+#: Numbers in a batch, so that a few of them fit in any memory; with half as many a fit takes a tenth more time.
+BATCH_NUMBERS = 1 << 20
 #: Numbers of a table that is read whole where it may be: 128 megabytes.
 IN_MEMORY = 1 << 24
 SCANS = {
@@ -46,12 +46,18 @@ class Frames:
     length: int  # rows in a batch; the last has fewer
     files: tuple[Path, ...] = ()
     opened: str = ""  # the fingerprint of the files when they were opened
+    in_memory: bool = False
     #: Polars decodes the next batch by itself. A thread that waits for it costs a twentieth of a pass.
     reads_ahead: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.kinds)
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether a row is the same one by its number in every pass; a query may give its rows in any order."""
+        return self.in_memory or bool(self.files)
 
     @property
     def count(self) -> int:
@@ -168,7 +174,7 @@ def _open_query(query: Any) -> Frames:
 
 def _open_arrow_table(table: Any) -> Frames:
     frame = import_polars(Path("table")).from_arrow(table)
-    return _count("the Arrow table", frame.lazy, ())
+    return replace(_count("the Arrow table", frame.lazy, ()), in_memory=True)
 
 
 def _open_dataset(dataset: Any) -> Frames:

@@ -5,23 +5,20 @@ All of it is post-processing; rows are never seen here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, ndtr
+from scipy.special import expit
 
 from consenso.algorithms.averaging import noisy_squares
 from consenso.algorithms.averaging.centring import (
     LEAST_SCALE,
-    LONGEST_SHIFT,
     MOST_DIRECTIONS,
     NARROWEST_WIDTH,
     SHORTEST_CLIP,
-    Centring,
 )
+from consenso.algorithms.averaging.column_sizes import find_level, find_trace
 from consenso.algorithms.averaging.directions import (
     LENGTHS_SHARE,
     PASSES,
@@ -33,6 +30,7 @@ from consenso.algorithms.averaging.directions import (
     shrink,
     start_directions,
 )
+from consenso.algorithms.averaging.hub import Hub
 from consenso.algorithms.averaging.sketch import SKETCH_SHARE, measure_strength
 from consenso.algorithms.preconditioning import noise_levels, target_counts
 from consenso.algorithms.shape import require_positive
@@ -54,47 +52,8 @@ SCALING = 1.0
 GIVEN_UP, GIVEN_UP_LATE, LATE_PART = 0.7, 0.3, 0.1
 # No column has less than this part of its variance across the directions.
 LEAST_ACROSS = 0.05
-# A column has a mean if that is so many standard deviations of its noise away from 0.
-STANDS_OUT = 3.0
 # Columns are taken for no emptier than this part of the squared row bound.
 EMPTIEST = 1e-8
-
-
-@dataclass(frozen=True)
-class Hub:
-    """What the releases so far have told, and the iterate."""
-
-    shift: Array  # t; empty while rows are not centred
-    scales: Array  # d; empty while columns are as they came
-    directions: Array  # V, (features, k); (0, 0) while there are none
-    shrinks: Array  # s, (k,)
-    looks: bool  # whether passes look for directions; if not, they are steps
-    found: Array  # 1 for directions that stand out, (k,)
-    astray: float  # the longest that is left across the directions of what lies along them
-    variances: Array  # v of the columns, then of the directions; no smaller than their noise
-    likely: Array  # their expected values, which may be smaller
-    length: float  # of a typical centred row
-    clip: float
-    width: float  # of slopes, relative to their bound
-    spread: float  # of real targets around the constant model, over the slope limit; 0 where they were not counted
-    step: float  # of all rates
-    taken: int
-    gradient: Array  # the last one
-    u: Array
-    variance: Array  # of the noise in u
-    chance: Array  # standard deviation of u because records are a sample, wide
-    kept: Array  # the part of u that is neither noise nor chance, wide
-    factor: float  # by which the model is made longer around its constant part; 1 before that is measured
-
-    @property
-    def centring(self) -> Centring:
-        """How rows are centred, scaled and shortened."""
-        return Centring(self.shift, self.clip, self.scales, self.directions, self.shrinks)
-
-    @property
-    def weight(self) -> float:
-        """How much a typical record is shortened: the loss counts so much less, and so must the regularizer."""
-        return min(1.0, self.clip / self.length)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +177,7 @@ class AveragedColumns:
         likely = np.append(likely, hub.likely[len(variances) :])
         variances = np.append(variances, hub.variances[len(variances) :])
         hub = replace(hub, scales=scales, variances=variances, likely=likely, width=self._width(facts, hub))
-        return self._clip(facts, hub, _trace(around, scales, noise))
+        return self._clip(facts, hub, find_trace(around, scales, noise))
 
     def _clip(self, facts: PublicFacts, hub: Hub, squared: float, part: float = CLIP) -> Hub:
         """Rows of this mean squared length are shortened to a part of it."""
@@ -274,17 +233,17 @@ class AveragedColumns:
     def _scales(self, facts: PublicFacts, variances: Array, around: Array, noise: float) -> Array:
         """What columns are multiplied with; the free one keeps its share of a row.
 
-        Columns that noise may have made large are left alone: see `_level`.
+        Columns that noise may have made large are left alone: see `find_level`.
         """
         if not self.scaling:
             return np.ones(len(variances)) if self._count(facts.problem) else np.empty(0)
         rest = len(variances) - free_columns(facts.problem)
         scales = np.ones(len(variances))
-        least = max(float(variances[:rest].min()), _level(rest) * noise)
+        least = max(float(variances[:rest].min()), find_level(rest) * noise)
         scales[:rest] = np.minimum(least / variances[:rest], 1.0) ** (self.scaling / 2)
         # Noise of the whole row costs (columns + 1 / share^2) (1 + share^2): least at this share of the free column.
         share = rest**-0.25
-        scales[rest:] = share * np.sqrt(_trace(around[:rest], scales[:rest], noise) / variances[rest:])
+        scales[rest:] = share * np.sqrt(find_trace(around[:rest], scales[:rest], noise) / variances[rest:])
         return np.clip(scales, LEAST_SCALE, 1.0)
 
     def _width(self, facts: PublicFacts, hub: Hub) -> float:
@@ -325,39 +284,3 @@ def free_columns(problem: Problem) -> int:
     """1 if the regularizer leaves the last column alone, and no other."""
     regularizer = problem.regularizer
     return int(isinstance(regularizer, Unpenalized) and regularizer.last == problem.outputs and problem.features > 1)
-
-
-def _level(columns: int) -> float:
-    """Standard deviations of its noise from which on a column is made smaller, at least 1.
-
-    To make columns smaller that noise has made large biases the length of rows, by E max(z - level, 0) of them each:
-    all together by one standard deviation of the sum at most.
-    """
-    if columns < 8:
-        return 1.0
-
-    def excess(level: float) -> float:
-        return math.exp(-(level**2) / 2) / math.sqrt(2 * math.pi) - level * float(ndtr(-level)) - 1 / math.sqrt(columns)
-
-    return max(1.0, float(brentq(excess, 0.0, 10.0)))
-
-
-def _trace(around: Array, scales: Array, noise: float) -> float:
-    """The mean squared length of scaled rows, above the truth but for one table in forty.
-
-    A clip that is too short costs more than one that is too long. So does a free column that is made too small: what is
-    hidden by noise may be as large as that, however far below zero noise has moved it.
-    """
-    weights = np.square(scales) if scales.size else np.ones(len(around))
-    spread = noise * float(np.linalg.norm(weights))
-    return max(float(weights @ around) + 2 * spread, spread)
-
-
-def find_shift(mean: Array, noise: float) -> Array:
-    """Means in units of that of the free column, 0 where they do not stand out; none at all where it does not."""
-    clear = np.abs(mean) > STANDS_OUT * noise
-    if not clear[-1]:
-        return np.zeros_like(mean)
-    shift: Array = np.where(clear, mean / mean[-1], 0.0)
-    shift[-1] = 0.0
-    return shift if float(np.linalg.norm(shift)) <= LONGEST_SHIFT else np.zeros_like(mean)

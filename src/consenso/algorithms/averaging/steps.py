@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from consenso.algorithms.averaging import scale_mixture, score_counts
-from consenso.algorithms.averaging.columns import AveragedColumns, Hub, free_columns, square_of
+from consenso.algorithms.averaging.columns import AveragedColumns, free_columns, square_of
 from consenso.algorithms.averaging.directions import PASSES
+from consenso.algorithms.averaging.hub import Hub
 from consenso.algorithms.averaging.sampling_chance import SlopeLaw, find_chance_share
 from consenso.algorithms.preconditioning import length_laws, noise_levels
 from consenso.arrays import Array
