@@ -238,7 +238,8 @@ class WhitenedSteps(WhitenedModel):
         damped = self._damping(facts, hub) * (hub.x - hub.origin)
         moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
         moved += hub.momentum * (hub.x - hub.before)
-        early = hub.steps // 2 if facts.problem.loss.targets != "real" else shrinking.skip_early(hub.steps)
+        is_real = facts.problem.loss.targets == "real"
+        early = (shrinking if is_real else self._levels(facts, hub)).skip_early(hub.steps)
         late = hub.taken >= max(early, self.warmup_steps) if self.averaging else hub.taken == hub.steps - 1
         return replace(
             hub,
