@@ -262,6 +262,10 @@ def test_counts_of_labels_get_no_more_where_noise_is_loud() -> None:
     assert np.abs(estimate_shares(noisy, 0.03) - 0.1).max() < np.abs(noisy - 0.1).max() / 2
 
 
+def test_more_steps_on_labels_are_averaged_where_noise_is_loud() -> None:
+    assert [NoiseLevels(score=score).skip_early(12) for score in (0.0, 1e-3, 0.5, 1.0, 3.0, 1e9)] == [6, 6, 6, 3, 1, 0]
+
+
 def test_steps_and_slopes_follow_the_number_of_classes() -> None:
     assert steepest(Logistic()) == steepest(Softmax(classes=3)) == 1.0
     assert steepest(Softmax(classes=100)) == pytest.approx(5.0)
