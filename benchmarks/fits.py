@@ -1,7 +1,7 @@
 """A private fit against scikit-learn's of the same model: processor time, and memory over that of the data.
 
-Fits take turns, and the least of each counts. Libraries for linear algebra have one thread: what others do while they
-wait for work is counted as processor time, and would be most of it on a busy machine.
+Fits take turns, and the least of each counts. Both have one thread: what others do while they wait for work or for
+memory is counted as processor time, and would be most of it on a busy machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import numba
 import numpy as np
 from sklearn.linear_model import HuberRegressor, Lasso, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits
@@ -64,7 +66,7 @@ def run() -> Iterator[Figure]:
     }
     for name, theirs in rivals.items():
         ours, y = getattr(consenso, name)(**given[name]), labels if name in CLASSIFIERS else targets
-        with threadpool_limits(1, user_api="blas"):
+        with threadpool_limits(1, user_api="blas"), patch.object(numba.config, "NUMBA_NUM_THREADS", 1):
             fits = [lambda model=model, y=y: model.fit(X, y) for model in (ours, theirs)]
             own, other = best(*fits, repeats=REPEATS, measure=processor_seconds)
         told, note = f"time of {name}, {RECORDS:,} x {COLUMNS}, over scikit-learn's", f"{own:.2f} s, {other:.2f} s"
