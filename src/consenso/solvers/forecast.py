@@ -36,8 +36,8 @@ OBJECTIVE = 1.3
 GRADIENTS = 0.85
 # Of what labels have to tell, what a model of their rows may explain.
 LEARNT = 0.5
-# No more of the squared budget goes to counts of numbers: rows may tell more than is expected of them.
-MOST_NUMBERS = 0.5
+# No more of the squared budget goes to counts of a hinge's labels, or of numbers: rows may tell more than is expected.
+MOST_COUNTS, MOST_NUMBERS = 0.3, 0.5
 # Parts of the budget of the gradients that measure the length of a model of labels.
 LEAST_LENGTH, MOST_LENGTH = 0.02, 0.15
 # Counts of numbers put their centre within 0.7 of the range over the records in standard deviations of noise: with so
@@ -162,6 +162,27 @@ def constant_excess(request: Request) -> float:
     return size if math.isinf(loss.curvature_bound) else 0.5 * curvature(request) * size**2
 
 
+def counts_share(request: Request, least: float) -> float:
+    """The share of the squared budget that counts of the labels of a hinge should have, at least `least`.
+
+    Its constant model is the larger class, which counts tell at once and steps from zero late.
+
+    It minimises what is lost in the constant part of the model, of which counts and gradients both tell, and in the
+    rest, of which gradients alone tell, for rows whose spectrum falls as 1 / j and scores that explain LEARNT of what a
+    constant model leaves. A part worth `gain` whose noise costs `lost` ends gain * lost / (gain + lost) above its best.
+    """
+    problem, noise = request.problem, gradient_noise(request) ** 2
+    classes = max(problem.outputs, 2)
+    gain = LEARNT * math.log(classes)
+    constant = (request.constant or 0.0) ** 2 / problem.row_bound**2
+
+    def find_loss(share: float) -> float:
+        each, rest = _lose_rows(request, 1 - share)
+        return 1 / (share / (noise * classes**2 / 2) + constant / each + 1 / gain) + rest
+
+    return min((float(share) for share in np.linspace(least, MOST_COUNTS, 29)), key=find_loss)
+
+
 def length_share(request: Request, share: float) -> float:
     """The part of the budget of the gradients, which is `share` of all, that measures the length of a model of labels.
 
@@ -173,22 +194,18 @@ def length_share(request: Request, share: float) -> float:
     noise = (reach * gradient_noise(request)) ** 2 / (2 * bends * share)
 
     def find_loss(part: float) -> float:
-        return 1 / (part / noise + 2 / bends) + _lose_rows(request, share * (1 - part))
+        return 1 / (part / noise + 2 / bends) + _lose_rows(request, share * (1 - part))[1]
 
     return min((float(part) for part in np.geomspace(LEAST_LENGTH, MOST_LENGTH, 25)), key=find_loss)
 
 
-def _lose_rows(request: Request, share: float) -> float:
-    """What noise costs of all that rows tell of labels, if gradients have this share.
-
-    Rows whose spectrum falls as 1 / j, and scores that explain LEARNT of what a constant model leaves. A part worth
-    `gain` whose noise costs `lost` ends gain * lost / (gain + lost) above its best.
-    """
+def _lose_rows(request: Request, share: float) -> tuple[float, float]:
+    """What noise costs in one direction, and in all that rows tell of labels, if gradients have this share."""
     problem, classes = request.problem, max(request.problem.outputs, 2)
     gain, spectrum = LEARNT * math.log(classes), 1.0 / np.arange(1, problem.features + 1)
     spectrum /= spectrum.sum()
     each = (classes - 1) * gradient_noise(request) ** 2 / (2 * curvature(request) * share)
-    return float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
+    return each, float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
 
 
 def numbers_share(request: Request, least: float) -> float:

@@ -70,8 +70,12 @@ def recipe(request: Request) -> tuple[Any, int]:
     warmup = _warmup_steps(request)
     fewest = (warmup + AFTER_WARMUP if warmup else 1) if residuals else FEWEST_STEPS
     counts = residuals or request.constant is not None
-    # Steps on labels tell of their constant part, too, which is most of what counts could tell them.
-    share = forecast.numbers_share(request, target_counts.SHARE) if residuals else target_counts.SHARE
+    share = target_counts.SHARE
+    if residuals:
+        share = forecast.numbers_share(request, share)
+    elif counts and not loss.is_likelihood:
+        # Steps on a log loss tell of the constant part, too, which is most of what counts could tell them.
+        share = forecast.counts_share(request, share)
     measures = loss.targets != "real"
     algorithm = PreconditionedFixedPoint(
         counts=counts,
