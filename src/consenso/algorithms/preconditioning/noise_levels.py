@@ -59,7 +59,7 @@ WANDERING, WANDERING_RESIDUAL = 3.0, 0.3
 # Steps in which the distance to the optimum falls by a factor of e in most directions.
 CONVERGED = 16
 # The score noise beyond which no fewer steps converge, as slopes are not straight that far, and more of them are
-# averaged. Chosen on 33 small tables, checked on 19 with a rare label (docs/solvers-measured.md).
+# averaged. Chosen on 33 small tables and 19 with a rare label (docs/solvers-measured.md).
 LOUD_SCORE = 0.5
 # Residuals of the constant model are clipped at this many spreads of the targets, and where noise is loud at less, down
 # to half of it: a model that explains nearly all has many clips to go, and does not get there in few steps. LOUD is the
