@@ -78,6 +78,9 @@ class SumTerm:
         self.release, self.index, self.repetition = release, index, repetition
         self.value, self.bound, self.share = value, bound, share
 
+    def __repr__(self) -> str:
+        return f"SumTerm({self.release.name!r}, {' x '.join(map(str, self.value.shape))} values)"
+
     def change(self, value: Array, bound: float | None = None, share: float | None = None) -> SumTerm:
         """The same part of a sum with another value, bound and share."""
         bound, share = self.bound if bound is None else bound, self.share if share is None else share
