@@ -219,6 +219,28 @@ def test_sparse_answers_stay_sparse_and_find_what_matters(name: str) -> None:
         assert np.square(found - model).sum() < 0.01 * np.square(model).sum()
 
 
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_columns_of_any_size_are_learnt(name: str, classes: int) -> None:
+    # With a bound on rows alone the smaller columns hid in the noise of the largest one, at any epsilon: 0.3 to 0.9.
+    sizes = np.array([1e3, 1e-3, 1e-1, 1e1])
+    rows, y = X * sizes, targets_of(name, classes)
+    own = {"classes": list(range(classes))} if is_classifier(getattr(consenso, name)()) else {"target_bound": LARGEST}
+    least, most = ends(name, classes)
+    for epsilon, bound in ((3.0, 0.03), (100.0, 2e-3)):
+        model = getattr(consenso, name)(
+            epsilon=epsilon,
+            delta=1e-5,
+            row_bound=float(np.linalg.norm(rows, axis=1).max()),
+            adjacency="add-remove",
+            records=RECORDS,
+            random_state=0,
+            **own,
+        ).fit(rows, y)
+        found = model.decision_function(rows) if is_classifier(model) else model.predict(rows)
+        assert (loss(name, found, y) - least) / (most - least) < bound, epsilon
+        assert "very different sizes" in model.notes_[0]
+
+
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_units_do_not_matter(name: str, classes: int, unit: float) -> None:

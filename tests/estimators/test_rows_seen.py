@@ -7,6 +7,7 @@ import math
 import pickle
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from consenso.privacy.card.evaluation import questions
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.verify import first_failure, verify
+from consenso.shards.stored import RowBatch
 
 RNG = np.random.default_rng(3)
 CENTER, SPREAD = np.array([40.0, 5000.0, 0.0]), np.array([1.0, 900.0, 0.02])
@@ -199,12 +201,11 @@ def test_with_public_bounds_what_is_refused_costs_nothing_and_what_is_stopped_co
 
 
 def test_many_shortened_rows_give_a_warning_and_few_do_not() -> None:
-    with pytest.warns(ShorteningWarning, match=r"row_bound=1\).*\d+% of the rows"):
-        made(row_bound=1.0).fit(X, LABELS)
     standard = (X - CENTER) / SPREAD
+    with pytest.warns(ShorteningWarning, match=r"row_bound=0\.5\).*\d+% of the rows"):
+        made(row_bound=0.5).fit(standard, LABELS)
     model = made(row_bound=3.0).fit(standard, LABELS)  # a percent of the rows is longer
-    (count,) = model.card_.parameters["earlier"]
-    assert count["name"] == "number of rows that were shortened"
+    assert _names(model) == [ASKED, "number of rows that were shortened"]
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
 
 
@@ -459,3 +460,95 @@ def test_a_row_that_is_longer_than_numbers_are_is_shortened_in_predict_as_in_fit
         warnings.simplefilter("error")
         far, _, near = model.predict(change(rows))
     assert far == pytest.approx(near)
+
+
+def _declared(**options: Any) -> consenso.PrivateLogisticRegression:
+    return consenso.PrivateLogisticRegression(
+        **{"epsilon": 1.0, "row_bound": 1e6, "classes": [False, True], "random_state": 0} | options
+    )
+
+
+def _names(model: Any) -> list[str]:
+    return [each["name"] for each in model.card_.parameters.get("earlier", ())]
+
+
+ASKED = "number of rows with cells of very different sizes"
+
+
+def test_a_declared_bound_does_not_hide_columns_that_are_far_below_others() -> None:
+    rows, labels = _few(4000)
+    model = _declared().fit(rows, labels)
+    assert _names(model) == [ASKED, "histograms of columns", "lengths of rows"]
+    assert model.score(rows, labels) > 0.85, "with the income alone it is 0.6"
+    assert _declared(bounds="public").fit(rows, labels).score(rows, labels) < 0.7
+    assert "instead of row_bound" in model.notes_[0]
+    assert model.row_bound_ < 100
+    assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+    # Coefficients are in the units of the columns.
+    np.testing.assert_allclose(
+        model.decision_function(rows[:9]), rows[:9] @ model.coef_[0] + model.intercept_, atol=1e-6
+    )
+
+
+def test_a_declared_bound_stays_where_columns_are_alike_and_the_fit_has_nearly_all() -> None:
+    rows, labels = _few(4000)
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0) * [1.0, 10.0, 3.0]
+    model = _declared(row_bound=50.0).fit(rows, labels)
+    assert _names(model) == [ASKED, "number of rows that were shortened"]
+    assert model.row_map_.columns is None
+    assert model.row_bound_ == 50.0
+    assert model.notes_ == ()
+    plain = _declared(row_bound=50.0, bounds="public").fit(rows, labels)
+    noises = [each._plan.noise["gradient"].multiplier for each in (model, plain)]
+    assert noises[1] < noises[0] < 1.003 * noises[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "records"),
+    [
+        ({"alpha": 1e-3}, 4000),
+        ({"bounds": "public"}, 4000),
+        ({"adjacency": "add-remove"}, 4000),
+        ({}, 300),
+    ],
+    ids=["a penalty that was set", "public bounds", "a private number of records", "few records"],
+)
+def test_nothing_is_asked_of_columns(options, records) -> None:
+    rows, labels = _few(records)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShorteningWarning)
+        assert ASKED not in _names(_declared(**options).fit(rows, labels))
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_one_record_moves_what_is_asked_of_columns_by_no_more_than_declared(monkeypatch, adjacency) -> None:
+    rows, labels = _few(1500)
+    own = {"adjacency": adjacency, "epsilon": 3.0} | ({"records": 1500} if adjacency == "add-remove" else {})
+    exact, told = _counted(monkeypatch, lambda: _declared(**own).fit(rows, labels), None)
+    assert exact[0][0].name == ASKED
+    assert len(exact) > 2
+    for cells in ([0.0, 0.0, 0.0], [1e300, 1e-300, 1.0], [1.0, 1.0, 1.0], [-1e6, 1.0, 0.0]):
+        other = np.vstack([rows[:-1], [cells]]) if adjacency == "replace-one" else rows[:-1]
+        moved, _ = _counted(monkeypatch, lambda other=other: _declared(**own).fit(other, labels[: len(other)]), told)
+        for (planned, here), (_, there) in zip(exact, moved, strict=True):
+            most = planned.add_remove if adjacency == "add-remove" else planned.replace_one
+            assert float(np.linalg.norm(here - there)) <= most * (1 + 1e-12)
+
+
+def test_compiled_loops_count_the_same_rows_with_cells_of_very_different_sizes() -> None:
+    from consenso.estimators.column_search import _count_apart
+    from consenso.whole_steps import FEW_PRODUCTS
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(FEW_PRODUCTS // 8, 9)) * np.geomspace(1, 200, 9)
+    rows[rng.random(rows.shape) < 0.3] = 0.0
+    rows[:50] = 0.0
+    rows[50:60] = np.geomspace(1, 256, 9)  # the limit itself is not below it
+    parts = [RowBatch(rows[start : start + 1000], None) for start in range(0, len(rows), 1000)]
+    for apart in (16.0, 64.0, 256.0):
+        sizes = np.sort(np.where(rows == 0, np.nan, np.abs(rows)), axis=1)
+        full = np.count_nonzero(rows, axis=1)
+        quartile = np.take_along_axis(sizes, np.minimum(full // 4, 8)[:, None], axis=1)[:, 0]
+        expected = np.count_nonzero(np.nanmax(np.where(full[:, None] > 0, sizes, 0.0), axis=1) / apart > quartile)
+        assert _count_apart(RowBatch(rows, None), apart)[0] == expected
+        assert sum(_count_apart(part, apart)[0] for part in parts) == expected

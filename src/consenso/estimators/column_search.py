@@ -4,6 +4,8 @@
     few             is it worth it? a count of records whose cells are of very different sizes; if so, one
                     histogram of each column: centre and size
     too few         nothing: rows are only shortened
+    a declared      whether that is worth it is asked first, too, for next to nothing: columns far below the others hide
+    row bound       in the noise of second moments
 
 Columns become (clip(x, low, high) - centre) / size. Where their sizes are similar they keep their scales.
 """
@@ -40,6 +42,7 @@ from consenso.privacy.earlier import Earlier
 from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import squared_norms
 from consenso.shards.stored import RowBatch
+from consenso.whole_steps import FEW_PRODUCTS
 
 # Of the squared budget: what it costs, against what wrong bounds cost, on the development sets. Two histograms have at
 # most MOST_TWICE.
@@ -57,6 +60,10 @@ ASKING_NOISE, LEAST_TO_ASK, MOST_TO_ASK = 1 / 8, 0.002, 0.02
 # A record speaks for it if its largest cell is so many times the lower quartile of those that are not 0; and so large a
 # part of them has to.
 APART, SPEAKING = 16.0, 1 / 3
+# With a declared bound: the noise of the question as a part of the records, within a range; where it would cost more,
+# nothing is asked. Of normal numbers the largest of some is so many times their lower quartile.
+DECLARED_NOISE, LEAST_DECLARED, MOST_DECLARED = 1 / 16, 0.0005, 0.005
+NORMAL_QUARTILES = 6.0
 # Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
 # them.
 ROOM = 16.0
@@ -77,13 +84,15 @@ class ColumnShares:
     """Of the squared budget, what is spent on columns; no columns are looked at for 0.
 
     histograms: how many there are of each column. asking: for the question whether they are worth it. moving: for the
-    question whether columns that keep their scales are to be moved.
+    question whether columns that keep their scales are to be moved. apart: by how much the cells of a record have to
+    differ.
     """
 
     columns: float = 0.0
     histograms: int = 2
     asking: float = 0.0
     moving: float = 0.0
+    apart: float = APART
 
     @property
     def whole(self) -> float:
@@ -112,6 +121,17 @@ def share_columns(records: Records, terms: PrivacyParams) -> ColumnShares:
     return ColumnShares(columns=columns, histograms=1, asking=asking)
 
 
+def share_declared(records: Records, terms: PrivacyParams) -> ColumnShares:
+    """The same where a bound on rows was declared: columns that are of about one size stay as they are."""
+    shares = share_columns(records, terms)
+    if not shares.columns or terms.counts:
+        return ColumnShares()
+    asking = max(LEAST_DECLARED, (terms.whole_mu * terms.records * DECLARED_NOISE) ** -2)
+    if asking > MOST_DECLARED:
+        return ColumnShares()
+    return replace(shares, asking=asking, apart=NORMAL_QUARTILES * _alike_factor(terms))
+
+
 def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, centers: bool) -> Columns | None:
     """Release where columns lie, if that is worth it. centers: whether columns may be moved, not only rescaled.
 
@@ -119,7 +139,7 @@ def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, cent
     """
     if not shares.columns:
         return None
-    if shares.asking and not _are_apart(records, shares.asking, stages):
+    if shares.asking and not _are_apart(records, shares, stages):
         leave_share(shares.columns + shares.moving, stages)
         return None
     if shares.histograms == 2:
@@ -132,9 +152,10 @@ def leave_share(share: float, stages: Stages) -> None:
     stages.terms = replace(stages.terms, share=stages.terms.share - share)
 
 
-def _are_apart(records: Records, share: float, stages: Stages) -> bool:
+def _are_apart(records: Records, shares: ColumnShares, stages: Stages) -> bool:
     """Whether cells of a record are of very different sizes, for many of them."""
-    noisy = _count_rows("number of rows with cells of very different sizes", records, _count_apart, share, stages)
+    name, test = "number of rows with cells of very different sizes", partial(_count_apart, apart=shares.apart)
+    noisy = _count_rows(name, records, test, shares.asking, stages)
     return noisy > SPEAKING * stages.terms.records
 
 
@@ -197,10 +218,12 @@ def _find_scales(records: Records, share: float, stages: Stages, *, centers: boo
 
 def _are_alike(size: Array, terms: PrivacyParams) -> bool:
     """Whether columns of these sizes can stay on their scales."""
-    factor = ALIKE
-    if not terms.counts:
-        factor = float(np.clip(math.sqrt(terms.records * terms.whole_mu), ALIKE, MOST_ALIKE))
-    return not len(size) or float(size.max()) <= factor * float(size.min())
+    return not len(size) or float(size.max()) <= _alike_factor(terms) * float(size.min())
+
+
+def _alike_factor(terms: PrivacyParams) -> float:
+    """By how much sizes of columns may differ, if the fit is to see all of them."""
+    return ALIKE if terms.counts else float(np.clip(math.sqrt(terms.records * terms.whole_mu), ALIKE, MOST_ALIKE))
 
 
 def _cells(batch: RowBatch) -> Array:
@@ -208,12 +231,18 @@ def _cells(batch: RowBatch) -> Array:
     return cells
 
 
-def _count_apart(batch: RowBatch) -> Array:
-    sizes = np.sort(np.abs(np.asarray(batch.X, dtype=np.float64)), axis=1)
-    zeros = np.count_nonzero(sizes == 0, axis=1)
-    place = np.minimum(zeros + (sizes.shape[1] - zeros) // 4, sizes.shape[1] - 1)
-    apart = sizes[:, -1] / APART > np.take_along_axis(sizes, place[:, None], axis=1)[:, 0]
-    return _sum_rows(apart, batch)
+def _count_apart(batch: RowBatch, apart: float) -> Array:
+    """Of the rows of a batch those whose lower quartile of cells that are not 0 is so many times below the largest."""
+    X, which = batch.X, np.zeros(batch.X.shape[0], dtype=np.bool_)
+    if X.size > FEW_PRODUCTS:
+        from consenso.kernels.copies import find_apart
+
+        find_apart(np.ascontiguousarray(X), apart, which)
+        return _sum_rows(which, batch)
+    sizes = np.abs(X)
+    limits = sizes.max(axis=1, keepdims=True) / apart
+    small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < limits, sizes > 0))
+    return _sum_rows(small > full // 4, batch)
 
 
 def _count_shorter(batch: RowBatch, columns: Columns) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
+from consenso.estimators.column_search import leave_share
 from consenso.estimators.fitting import EXACT, bare_guarantee, solve, split_model, without_seed
 from consenso.estimators.labels import LABELS_SHARE, Labels, find_labels, prepare_terms
 from consenso.estimators.people import CAP_SHARE, KEPT, RowWeights, choose_cap, pays_for_cap, weigh_people
@@ -20,9 +21,11 @@ from consenso.estimators.private_rows import (
     SHORTENED_SHARE,
     count_shortened,
     find_rows,
+    find_rows_again,
     find_targets,
     plan_shortened,
     share_rows,
+    share_rows_again,
     share_targets,
 )
 from consenso.estimators.row_change import RowChange, change_batches
@@ -35,6 +38,7 @@ from consenso.planning.plan import Plan
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import choose_observer
 from consenso.problem import Problem
+from consenso.regularizers import NoPenalty, Unpenalized
 from consenso.shards.stored import RowBatch, RowBatches
 
 if TYPE_CHECKING:
@@ -50,7 +54,8 @@ class Fit(Stages):
     real ones; None for labels. labels: known ones, or the labels themselves, (rows,), where it is not known which there
     are; check_found: refuses classes that were found. person: the number of the person of each row, (rows,), and cap,
     which is chosen where it is None. sample_weight: (rows,), within the bound of the terms. centers: whether there is
-    an intercept. counts_long_rows: whether the number of rows that a given bound shortens may be paid for. recall: that
+    an intercept. looks_at_rows: whether a given bound may be looked at: columns of very different sizes, and the number
+    of rows that it shortens. recall: that
     of a threshold, and the reach of its scores. prior: what an earlier fit released. A table in storage (X) has its
     targets and weights itself: weights and declared, its classes, say which.
 
@@ -80,7 +85,7 @@ class Fit(Stages):
         person: IntArray | None = None,
         cap: int | None = None,
         sample_weight: Array | None = None,
-        counts_long_rows: bool = True,
+        looks_at_rows: bool = True,
         class_weights: ClassWeights | None = None,
         recall: tuple[float, float] | None = None,
         prior: Prior | None = None,
@@ -98,8 +103,10 @@ class Fit(Stages):
         self.declared, self.middle, self.target_bound = declared, middle, terms.target_bound
         self.rows = RowMap(row_bound=terms.row_bound) if rows is None else rows
         given = terms.row_bound is not None and rows is None
+        # A model that goes on from another one has its columns.
+        self.looks_at_columns = looks_at_rows and given and prior is None
         # Where the number of records is public, there is a share of shortened rows to speak of.
-        self.counts_rows = counts_long_rows and given and terms.adjacency == "replace-one"
+        self.counts_rows = looks_at_rows and given and terms.adjacency == "replace-one"
         self.notes: list[str] = []
         self.shortened, self.threshold, self.finds_rows = 0.0, 0.0, False
         self.planned: Plan | None = None  # without its seed
@@ -117,9 +124,14 @@ class Fit(Stages):
         """Find what is not known within a share of the budget, then fit."""
         terms, is_stored = self.terms, isinstance(self.X, RowBatches)
         seen = self.X if is_stored else RowBatch(self.X, self.targets)  # to see how many rows there are, of what kind
-        real = self.request_of(_guess(terms), self.classes).problem.loss.targets == "real"
+        request = self.request_of(_guess(terms), self.classes)
+        real = request.problem.loss.targets == "real"
         seeks_labels = isinstance(self.labels, np.ndarray)
-        row_shares = share_rows(seen, terms) if terms.is_private and terms.row_bound is None else None
+        row_shares = None
+        if terms.is_private and terms.row_bound is None:
+            row_shares = share_rows(seen, terms)
+        elif terms.is_private and self.looks_at_columns and _bears_new_units(request):
+            row_shares = share_rows_again(seen, terms)
         target_share = share_targets(terms) if terms.is_private and real and terms.target_bound is None else 0.0
         seeks_cap = self.person is not None and self.cap is None and pays_for_cap(terms, self.X.shape[1])
         share = (
@@ -177,9 +189,15 @@ class Fit(Stages):
         """The map of the rows, the middle of the targets and their bound, where they are not known."""
         records = self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets, self._own)
         if row_shares is not None:
-            planned, self.finds_rows = self.terms.share, True
-            self.rows = find_rows(records, row_shares, self, centers=self.centers)
-            self.notes.append(_say_rows(self.rows, row_shares.whole - (planned - self.terms.share)))
+            planned, is_given = self.terms.share, self.terms.row_bound is not None
+            find = find_rows_again if is_given else find_rows
+            found = find(records, row_shares, self, centers=self.centers)
+            if found is not None:
+                self.rows, self.finds_rows = found, True
+                self.notes.append(_say_rows(found, row_shares.whole - (planned - self.terms.share), is_given=is_given))
+                if self.counts_rows:  # how many rows a bound shortens that is no longer used
+                    self.counts_rows = False
+                    leave_share(SHORTENED_SHARE, self)
         if target_share:
             planned = self.terms.share
             self.middle, self.target_bound = find_targets(records, target_share, self, centers=self.centers)
@@ -291,7 +309,20 @@ def _guess(terms: PrivacyParams) -> PrivacyParams:
     return replace(terms, row_bound=rows, target_bound=1.0 if terms.target_bound is None else terms.target_bound)
 
 
-def _say_rows(rows: RowMap, share: float) -> str:
+def _bears_new_units(request: Request) -> bool:
+    """Whether columns may be rescaled: a penalty that was set counts in the units that they have."""
+    regularizer = request.problem.regularizer
+    inner = regularizer.inner if isinstance(regularizer, Unpenalized) else regularizer
+    return request.penalty_follows or isinstance(inner, NoPenalty)
+
+
+def _say_rows(rows: RowMap, share: float, *, is_given: bool) -> str:
+    if is_given:
+        return (
+            "Columns are of very different sizes, so that most would be lost in the noise: they are moved into ranges "
+            f"and rows shortened to the 2-norm {rows.row_bound:.4g} there, in fit and in predict, by ranges that were "
+            f"found in the data for {share:.1%} of the squared budget, instead of row_bound."
+        )
     columns = "columns are moved into ranges and rows shortened" if rows.columns is not None else "rows are shortened"
     return (
         f"No row_bound was given: {columns} to the 2-norm {rows.row_bound:.4g}, in fit and in predict, by bounds that "

@@ -19,7 +19,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.estimators.column_scales import read_scales
-from consenso.estimators.column_search import ColumnShares, find_columns, leave_share, share_columns
+from consenso.estimators.column_search import ColumnShares, find_columns, leave_share, share_columns, share_declared
 from consenso.estimators.length_scales import LENGTH_EDGES, read_length
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES
@@ -93,12 +93,19 @@ class RowShares:
 
 def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
-    return RowShares(
-        columns=share_columns(records, terms),
-        lengths=_share_once(LENGTHS_SHARE, terms, MOST_FOR_LENGTHS, CLEAR_LENGTHS)
-        if _are_few(LENGTHS_SHARE, terms)
-        else needed_share(LENGTHS_SHARE, 1, terms, enough=LENGTH_TAIL),
-    )
+    return RowShares(columns=share_columns(records, terms), lengths=_share_lengths(terms))
+
+
+def share_rows_again(records: Records, terms: PrivacyParams) -> RowShares | None:
+    """What columns of very different sizes cost although a bound on rows was declared; None where nothing is asked."""
+    columns = share_declared(records, terms)
+    return RowShares(columns=columns, lengths=_share_lengths(terms)) if columns.asking else None
+
+
+def _share_lengths(terms: PrivacyParams) -> float:
+    if _are_few(LENGTHS_SHARE, terms):
+        return _share_once(LENGTHS_SHARE, terms, MOST_FOR_LENGTHS, CLEAR_LENGTHS)
+    return needed_share(LENGTHS_SHARE, 1, terms, enough=LENGTH_TAIL)
 
 
 def share_targets(terms: PrivacyParams) -> float:
@@ -146,6 +153,20 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
     Where a unit has several rows, records have weights: what each of them counts.
     """
     columns = find_columns(records, shares.columns, stages, centers=centers)
+    return _find_lengths(records, columns, shares, stages)
+
+
+def find_rows_again(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap | None:
+    """The same if columns are of very different sizes; None if they are not, and the declared bound is kept."""
+    columns = find_columns(records, shares.columns, stages, centers=centers)
+    if columns is None:
+        leave_share(shares.lengths, stages)
+        return None
+    return _find_lengths(records, columns, shares, stages)
+
+
+def _find_lengths(records: Records, columns: Columns | None, shares: RowShares, stages: Stages) -> RowMap:
+    """Release how long rows are."""
     lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
     longest = min(MOST_ROW_BOUND, _longest_row(columns))
     if _are_few(LENGTHS_SHARE, stages.terms):

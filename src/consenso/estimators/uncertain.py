@@ -197,7 +197,7 @@ class Uncertain:
         """What clipping does that the standard errors do not cover."""
         if self.row_bound is None and not self._bounds_were_found:
             rows = "Cells beyond the ranges of the schema, if there are some, are moved to their ends"
-        elif self.row_bound is None:
+        elif self._bounds_were_found:
             rows = "Rows are shortened to a bound that was found in the data, which some exceed"
         elif self._shortened:
             rows = f"By a noisy count about {self._shortened:.0%} of the rows were shortened to row_bound"
