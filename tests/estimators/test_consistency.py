@@ -222,8 +222,18 @@ def test_sparse_answers_stay_sparse_and_find_what_matters(name: str) -> None:
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_columns_of_any_size_are_learnt(name: str, classes: int) -> None:
     # With a bound on rows alone the smaller columns hid in the noise of the largest one, at any epsilon: 0.3 to 0.9.
-    sizes = np.array([1e3, 1e-3, 1e-1, 1e1])
-    rows, y = X * sizes, targets_of(name, classes)
+    check_told(name, classes, X * [1e3, 1e-3, 1e-1, 1e1], "very different sizes")
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_columns_around_anything_are_learnt(name: str, classes: int) -> None:
+    # How columns vary hid in the noise of how far from 0 they are: 0.1 to 0.9.
+    check_told(name, classes, X + [300.0, -200.0, 250.0, 150.0], "far from 0")
+
+
+def check_told(name: str, classes: int, rows: Array, told: str) -> None:
+    """Fits of rows with the models of X come near the exact one, and say what they have found out."""
+    y = targets_of(name, classes)
     own = {"classes": list(range(classes))} if is_classifier(getattr(consenso, name)()) else {"target_bound": LARGEST}
     least, most = ends(name, classes)
     for epsilon, bound in ((3.0, 0.03), (100.0, 2e-3)):
@@ -238,7 +248,7 @@ def test_columns_of_any_size_are_learnt(name: str, classes: int) -> None:
         ).fit(rows, y)
         found = model.decision_function(rows) if is_classifier(model) else model.predict(rows)
         assert (loss(name, found, y) - least) / (most - least) < bound, epsilon
-        assert "very different sizes" in model.notes_[0]
+        assert told in model.notes_[0]
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])

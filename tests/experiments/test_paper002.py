@@ -21,6 +21,7 @@ TINY = GRIDS["002"]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("data_dir")
 def test_risks_lie_above_the_certified_minimum(done):
     rows = done.outcome.results.rows
     exact = next(row[5] for row in rows if row[0] == "without privacy")
@@ -29,7 +30,8 @@ def test_risks_lie_above_the_certified_minimum(done):
     assert corrected.exact()["gap"] < 1e-6
 
 
-def test_the_regularizer_is_a_nodes_share_of_the_papers(done):
+@pytest.mark.usefixtures("data_dir")
+def test_the_regularizer_is_a_nodes_share_of_the_papers():
     assert pytest.approx(1e-6) == published.STRENGTH
     assert corrected._data()[0].regularizer.strength == published.STRENGTH
 

@@ -54,7 +54,10 @@ def test_a_fit_of_eleven_rounds_asks_once_for_each_kind_of_round(asked, monkeypa
     monkeypatch.setattr(preconditioned, "PreconditionedFixedPoint", lambda **_: steps)
     rng = np.random.default_rng(0)
     rows = rng.uniform(-0.5, 0.5, size=(2000, 3))
-    model = PrivateLogisticRegression(row_bound=1.0, classes=[-1, 1], solver="preconditioned", random_state=0)
+    # What is asked before a fit has it planned once more.
+    model = PrivateLogisticRegression(
+        row_bound=1.0, bounds="public", classes=[-1, 1], solver="preconditioned", random_state=0
+    )
     model.fit(rows, np.where(rows[:, 0] > 0, 1, -1))
     assert model.n_iter_ == ROUNDS
     assert 2 <= asked.total() <= 3
@@ -85,7 +88,7 @@ def test_a_plan_is_made_in_a_straight_line() -> None:
     made -= {"_Search", "_Point"}
     planning = {"PrivacyParams", "Problem", "EpsilonDelta", "Request", "PublicFacts", "Plan", "Result"}
     # What an estimator has beside them: what was asked for, the fit with what was released before it, the map of rows.
-    beside = {"FitOptions", "Labels", "RowMap", "RowChange", "Fit", "Earlier", "Mu"}
+    beside = {"FitOptions", "Labels", "RowMap", "RowChange", "Fit", "Earlier", "Mu", "ColumnShares", "DeclaredShares"}
     assert made - planning <= beside
     assert planning <= made | {"EpsilonDelta"}
 

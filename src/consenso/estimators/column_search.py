@@ -4,8 +4,6 @@
     few             is it worth it? a count of records whose cells are of very different sizes; if so, one
                     histogram of each column: centre and size
     too few         nothing: rows are only shortened
-    a declared      whether that is worth it is asked first, too, for next to nothing: columns far below the others hide
-    row bound       in the noise of second moments
 
 Columns become (clip(x, low, high) - centre) / size. Where their sizes are similar they keep their scales.
 """
@@ -60,10 +58,6 @@ ASKING_NOISE, LEAST_TO_ASK, MOST_TO_ASK = 1 / 8, 0.002, 0.02
 # A record speaks for it if its largest cell is so many times the lower quartile of those that are not 0; and so large a
 # part of them has to.
 APART, SPEAKING = 16.0, 1 / 3
-# With a declared bound: the noise of the question as a part of the records, within a range; where it would cost more,
-# nothing is asked. Of normal numbers the largest of some is so many times their lower quartile.
-DECLARED_NOISE, LEAST_DECLARED, MOST_DECLARED = 1 / 16, 0.0005, 0.005
-NORMAL_QUARTILES = 6.0
 # Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
 # them.
 ROOM = 16.0
@@ -121,17 +115,6 @@ def share_columns(records: Records, terms: PrivacyParams) -> ColumnShares:
     return ColumnShares(columns=columns, histograms=1, asking=asking)
 
 
-def share_declared(records: Records, terms: PrivacyParams) -> ColumnShares:
-    """The same where a bound on rows was declared: columns that are of about one size stay as they are."""
-    shares = share_columns(records, terms)
-    if not shares.columns or terms.counts:
-        return ColumnShares()
-    asking = max(LEAST_DECLARED, (terms.whole_mu * terms.records * DECLARED_NOISE) ** -2)
-    if asking > MOST_DECLARED:
-        return ColumnShares()
-    return replace(shares, asking=asking, apart=NORMAL_QUARTILES * _alike_factor(terms))
-
-
 def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, centers: bool) -> Columns | None:
     """Release where columns lie, if that is worth it. centers: whether columns may be moved, not only rescaled.
 
@@ -139,7 +122,7 @@ def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, cent
     """
     if not shares.columns:
         return None
-    if shares.asking and not _are_apart(records, shares, stages):
+    if shares.asking and not are_apart(records, shares, stages):
         leave_share(shares.columns + shares.moving, stages)
         return None
     if shares.histograms == 2:
@@ -152,10 +135,10 @@ def leave_share(share: float, stages: Stages) -> None:
     stages.terms = replace(stages.terms, share=stages.terms.share - share)
 
 
-def _are_apart(records: Records, shares: ColumnShares, stages: Stages) -> bool:
+def are_apart(records: Records, shares: ColumnShares, stages: Stages) -> bool:
     """Whether cells of a record are of very different sizes, for many of them."""
     name, test = "number of rows with cells of very different sizes", partial(_count_apart, apart=shares.apart)
-    noisy = _count_rows(name, records, test, shares.asking, stages)
+    noisy = count_rows(name, records, test, shares.asking, stages)
     return noisy > SPEAKING * stages.terms.records
 
 
@@ -167,11 +150,11 @@ def _are_shorter(records: Records, columns: Columns, share: float, stages: Stage
         leave_share(share, stages)
         return True
     test = partial(_count_shorter, columns=columns)
-    noisy = _count_rows("number of rows that are shorter around medians", records, test, share, stages)
+    noisy = count_rows("number of rows that are shorter around medians", records, test, share, stages)
     return noisy > stages.terms.records / 2
 
 
-def _count_rows(name: str, records: Records, test: Callable[[RowBatch], Array], share: float, stages: Stages) -> float:
+def count_rows(name: str, records: Records, test: Callable[[RowBatch], Array], share: float, stages: Stages) -> float:
     """Release a number of rows."""
     planned: Earlier = stages.plan(share, name=name, add_remove=1.0, replace_one=1.0, size=1)
     return float(stages.release(planned, 0, sum_batches(records, test))[0])
@@ -218,10 +201,10 @@ def _find_scales(records: Records, share: float, stages: Stages, *, centers: boo
 
 def _are_alike(size: Array, terms: PrivacyParams) -> bool:
     """Whether columns of these sizes can stay on their scales."""
-    return not len(size) or float(size.max()) <= _alike_factor(terms) * float(size.min())
+    return not len(size) or float(size.max()) <= alike_factor(terms) * float(size.min())
 
 
-def _alike_factor(terms: PrivacyParams) -> float:
+def alike_factor(terms: PrivacyParams) -> float:
     """By how much sizes of columns may differ, if the fit is to see all of them."""
     return ALIKE if terms.counts else float(np.clip(math.sqrt(terms.records * terms.whole_mu), ALIKE, MOST_ALIKE))
 
@@ -238,19 +221,19 @@ def _count_apart(batch: RowBatch, apart: float) -> Array:
         from consenso.kernels.copies import find_apart
 
         find_apart(np.ascontiguousarray(X), apart, which)
-        return _sum_rows(which, batch)
+        return sum_rows(which, batch)
     sizes = np.abs(X)
     limits = sizes.max(axis=1, keepdims=True) / apart
     small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < limits, sizes > 0))
-    return _sum_rows(small > full // 4, batch)
+    return sum_rows(small > full // 4, batch)
 
 
 def _count_shorter(batch: RowBatch, columns: Columns) -> Array:
     moved = RowMap(row_bound=None, columns=columns).scale(batch.X)
     lengths = squared_norms(moved)
     kept = squared_norms(moved + columns.center)
-    return _sum_rows(lengths < SHORTER**2 * kept, batch)
+    return sum_rows(lengths < SHORTER**2 * kept, batch)
 
 
-def _sum_rows(which: NDArray[np.bool_], batch: RowBatch) -> Array:
+def sum_rows(which: NDArray[np.bool_], batch: RowBatch) -> Array:
     return np.array([which.sum() if batch.weights is None else batch.weights[which].sum()], dtype=np.float64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
 from consenso.estimators.column_search import leave_share
+from consenso.estimators.declared_rows import DeclaredShares, find_declared, share_declared
 from consenso.estimators.fitting import EXACT, bare_guarantee, solve, split_model, without_seed
 from consenso.estimators.labels import LABELS_SHARE, Labels, find_labels, prepare_terms
 from consenso.estimators.people import CAP_SHARE, KEPT, RowWeights, choose_cap, pays_for_cap, weigh_people
@@ -19,13 +20,12 @@ from consenso.estimators.prior import Prior
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.private_rows import (
     SHORTENED_SHARE,
+    RowShares,
     count_shortened,
     find_rows,
-    find_rows_again,
     find_targets,
     plan_shortened,
     share_rows,
-    share_rows_again,
     share_targets,
 )
 from consenso.estimators.row_change import RowChange, change_batches
@@ -127,11 +127,11 @@ class Fit(Stages):
         request = self.request_of(_guess(terms), self.classes)
         real = request.problem.loss.targets == "real"
         seeks_labels = isinstance(self.labels, np.ndarray)
-        row_shares = None
+        row_shares: RowShares | DeclaredShares | None = None
         if terms.is_private and terms.row_bound is None:
             row_shares = share_rows(seen, terms)
         elif terms.is_private and self.looks_at_columns and _bears_new_units(request):
-            row_shares = share_rows_again(seen, terms)
+            row_shares = share_declared(seen, terms, centers=self.centers)
         target_share = share_targets(terms) if terms.is_private and real and terms.target_bound is None else 0.0
         seeks_cap = self.person is not None and self.cap is None and pays_for_cap(terms, self.X.shape[1])
         share = (
@@ -185,16 +185,18 @@ class Fit(Stages):
         """What each row counts for, where a person has several."""
         return None if self.weights is None else self.weights.contributions
 
-    def _find_bounds(self, row_shares: Any, target_share: float) -> None:
+    def _find_bounds(self, row_shares: RowShares | DeclaredShares | None, target_share: float) -> None:
         """The map of the rows, the middle of the targets and their bound, where they are not known."""
         records = self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets, self._own)
-        if row_shares is not None:
-            planned, is_given = self.terms.share, self.terms.row_bound is not None
-            find = find_rows_again if is_given else find_rows
-            found = find(records, row_shares, self, centers=self.centers)
+        planned, declared = self.terms.share, self.terms.row_bound
+        if isinstance(row_shares, RowShares):
+            self.rows, self.finds_rows = find_rows(records, row_shares, self, centers=self.centers), True
+            self.notes.append(_say_rows(self.rows, row_shares.whole - (planned - self.terms.share)))
+        elif row_shares is not None and declared is not None:
+            found = find_declared(records, row_shares, self, declared, centers=self.centers)
             if found is not None:
                 self.rows, self.finds_rows = found, True
-                self.notes.append(_say_rows(found, row_shares.whole - (planned - self.terms.share), is_given=is_given))
+                self.notes.append(_say_changed(found, row_shares.whole - (planned - self.terms.share)))
                 if self.counts_rows:  # how many rows a bound shortens that is no longer used
                     self.counts_rows = False
                     leave_share(SHORTENED_SHARE, self)
@@ -316,13 +318,20 @@ def _bears_new_units(request: Request) -> bool:
     return request.penalty_follows or isinstance(inner, NoPenalty)
 
 
-def _say_rows(rows: RowMap, share: float, *, is_given: bool) -> str:
-    if is_given:
-        return (
-            "Columns are of very different sizes, so that most would be lost in the noise: they are moved into ranges "
-            f"and rows shortened to the 2-norm {rows.row_bound:.4g} there, in fit and in predict, by ranges that were "
-            f"found in the data for {share:.1%} of the squared budget, instead of row_bound."
-        )
+def _say_changed(rows: RowMap, share: float) -> str:
+    assert rows.columns is not None
+    if (rows.columns.scale == 1).all():
+        why, what = "Columns lie far from 0 for how much they vary", "moved by their means"
+    else:
+        why, what = "Columns are of very different sizes", "moved into ranges"
+    return (
+        f"{why}, so that most would be lost in the noise: they are {what} and rows shortened to the 2-norm "
+        f"{rows.row_bound:.4g} there, in fit and in predict, by what was found in the data for {share:.1%} of the "
+        "squared budget, instead of row_bound."
+    )
+
+
+def _say_rows(rows: RowMap, share: float) -> str:
     columns = "columns are moved into ranges and rows shortened" if rows.columns is not None else "rows are shortened"
     return (
         f"No row_bound was given: {columns} to the 2-norm {rows.row_bound:.4g}, in fit and in predict, by bounds that "

@@ -19,7 +19,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.estimators.column_scales import read_scales
-from consenso.estimators.column_search import ColumnShares, find_columns, leave_share, share_columns, share_declared
+from consenso.estimators.column_search import ColumnShares, find_columns, leave_share, share_columns
 from consenso.estimators.length_scales import LENGTH_EDGES, read_length
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES
@@ -93,16 +93,11 @@ class RowShares:
 
 def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
-    return RowShares(columns=share_columns(records, terms), lengths=_share_lengths(terms))
+    return RowShares(columns=share_columns(records, terms), lengths=share_lengths(terms))
 
 
-def share_rows_again(records: Records, terms: PrivacyParams) -> RowShares | None:
-    """What columns of very different sizes cost although a bound on rows was declared; None where nothing is asked."""
-    columns = share_declared(records, terms)
-    return RowShares(columns=columns, lengths=_share_lengths(terms)) if columns.asking else None
-
-
-def _share_lengths(terms: PrivacyParams) -> float:
+def share_lengths(terms: PrivacyParams) -> float:
+    """What the lengths of rows cost."""
     if _are_few(LENGTHS_SHARE, terms):
         return _share_once(LENGTHS_SHARE, terms, MOST_FOR_LENGTHS, CLEAR_LENGTHS)
     return needed_share(LENGTHS_SHARE, 1, terms, enough=LENGTH_TAIL)
@@ -153,30 +148,21 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
     Where a unit has several rows, records have weights: what each of them counts.
     """
     columns = find_columns(records, shares.columns, stages, centers=centers)
-    return _find_lengths(records, columns, shares, stages)
+    return find_lengths(records, columns, shares.lengths, stages)
 
 
-def find_rows_again(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap | None:
-    """The same if columns are of very different sizes; None if they are not, and the declared bound is kept."""
-    columns = find_columns(records, shares.columns, stages, centers=centers)
-    if columns is None:
-        leave_share(shares.lengths, stages)
-        return None
-    return _find_lengths(records, columns, shares, stages)
-
-
-def _find_lengths(records: Records, columns: Columns | None, shares: RowShares, stages: Stages) -> RowMap:
+def find_lengths(records: Records, columns: Columns | None, share: float, stages: Stages) -> RowMap:
     """Release how long rows are."""
     lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
     longest = min(MOST_ROW_BOUND, _longest_row(columns))
     if _are_few(LENGTHS_SHARE, stages.terms):
         scaled = None if columns is None else count_columns(records)
-        bound = _find_few_lengths(records, lengths, shares.lengths, stages, scaled)
+        bound = _find_few_lengths(records, lengths, share, stages, scaled)
         return RowMap(row_bound=min(max(bound, LEAST_ROW_BOUND), longest), columns=columns)
-    tail = _length_tail(shares.lengths, count_columns(records), stages.terms)
+    tail = _length_tail(share, count_columns(records), stages.terms)
     # No doubt: where a bound that is a little short would cost much, there is the reach below.
     found = search_quantiles(
-        stages, "lengths of rows", shares.lengths, records, lengths, 1, (0.0, 1 - tail), positive=True, doubt=0.0
+        stages, "lengths of rows", share, records, lengths, 1, (0.0, 1 - tail), positive=True, doubt=0.0
     )
     bound, middle = float(found.high[0]), float(found.middle[0])
     if not stages.terms.counts and _closeness(count_columns(records), stages.terms) >= 1:

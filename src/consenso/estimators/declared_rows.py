@@ -1,0 +1,159 @@
+"""Rows whose bound was declared: a bound says how long they are, not how large columns are, nor around what they lie.
+
+Columns far below the others, and columns that vary little around means far from 0, hide in the noise of second moments.
+So a fit asks before it starts, for next to nothing (docs/found-bounds.md):
+
+    1. a number of records: are cells of very different sizes?  if so, columns are found as where no bound is declared
+    2. the mean row, and a number of records: are rows much     if so, columns are moved by it, and lengths are found
+       shorter around it?
+    3. otherwise the declared bound stays                       and the fit has what is left
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.estimators.column_search import (
+    ColumnShares,
+    alike_factor,
+    are_apart,
+    count_rows,
+    find_columns,
+    leave_share,
+    share_columns,
+    sum_rows,
+)
+from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.private_rows import find_lengths, share_lengths
+from consenso.estimators.row_histograms import Records, count_columns
+from consenso.estimators.row_map import Columns, RowMap
+from consenso.estimators.stages import Stages
+from consenso.rows import BLOCK_NUMBERS, Layout, Rows
+from consenso.shards.cluster import sum_batches
+from consenso.shards.intake import shrink_factors, squared_norms
+from consenso.shards.stored import RowBatch
+
+# Of the squared budget: nothing that a fit notices. What would cost more is not asked.
+LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
+# The noise of a number of records, as a part of them.
+ASKING_NOISE = 1 / 16
+# Of normal numbers of one size the largest of some is so many times their lower quartile.
+NORMAL_QUARTILES = 6.0
+# Rows are much shorter around their mean if that takes off all but one in so many of their length: the fit sees around
+# what columns lie by itself if that is up to the root of records times mu away, in the size of the columns; a part of
+# that, within a range. Noise in the mean row, over all columns, is at most half of what is left then.
+SHORTER, LEAST_SHORTER, MOST_SHORTER, HALF = 1 / 4, 4.0, 8.0, 1 / 2
+# A column has a mean if that is so many standard deviations of its noise away from 0.
+STANDS_OUT = 3.0
+# The grid of the mean row has so many bits below the bound on rows: sums over all records are exact in 53.
+BITS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredShares:
+    """Of the squared budget: the question of sizes and what follows it; the mean row, that of lengths; and lengths."""
+
+    columns: ColumnShares
+    mean: float
+    shorter: float
+    lengths: float
+
+    @property
+    def following(self) -> float:
+        """The most that follows the question of sizes, before lengths."""
+        return max(self.columns.columns + self.columns.moving, self.mean + self.shorter)
+
+    @property
+    def whole(self) -> float:
+        """The most of all that may be asked."""
+        return self.columns.asking + self.following + self.lengths
+
+
+def share_declared(records: Records, terms: PrivacyParams, *, centers: bool) -> DeclaredShares | None:
+    """What it costs to look at rows whose bound was declared, from public facts; None where nothing is asked."""
+    shares = share_columns(records, terms)
+    if not shares.columns or terms.counts:
+        return None
+    many = terms.whole_mu * terms.records
+    asking = max(LEAST_SHARE, (many * ASKING_NOISE) ** -2)
+    if asking > MOST_SHARE:
+        return None
+    worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
+    mean = (worlds * _shorter_factor(terms) * math.sqrt(count_columns(records)) / (HALF * many)) ** 2
+    mean = max(LEAST_SHARE, mean) if centers and mean <= MOST_FOR_MEAN else 0.0
+    return DeclaredShares(
+        columns=replace(shares, asking=asking, apart=NORMAL_QUARTILES * alike_factor(terms)),
+        mean=mean,
+        shorter=asking if mean else 0.0,
+        lengths=share_lengths(terms),
+    )
+
+
+def find_declared(
+    records: Records, shares: DeclaredShares, stages: Stages, row_bound: float, *, centers: bool
+) -> RowMap | None:
+    """Rows on scales of their own, if that is worth it; None where the declared bound stays.
+
+    centers: whether columns may be moved, not only rescaled. What is not spent is left to the fit.
+    """
+    columns: Columns | None
+    if are_apart(records, shares.columns, stages):
+        leave_share(shares.following - shares.columns.columns - shares.columns.moving, stages)
+        columns = find_columns(records, replace(shares.columns, asking=0.0), stages, centers=centers)
+    else:
+        leave_share(shares.following - shares.mean - shares.shorter, stages)
+        columns = _find_means(records, shares, stages, row_bound) if shares.mean else None
+    if columns is None:
+        leave_share(shares.lengths, stages)
+        return None
+    return find_lengths(records, columns, shares.lengths, stages)
+
+
+def _shorter_factor(terms: PrivacyParams) -> float:
+    return float(np.clip(SHORTER * math.sqrt(terms.records * terms.whole_mu), LEAST_SHORTER, MOST_SHORTER))
+
+
+def _find_means(records: Records, shares: DeclaredShares, stages: Stages, row_bound: float) -> Columns | None:
+    """Release the mean row; columns are moved by it if most rows are much shorter then."""
+    many, step = count_columns(records), 2.0 ** (math.ceil(math.log2(row_bound)) - BITS)
+    # A unit's rows are rounded to the grid each by itself; its weights are at most 1 together.
+    most = row_bound / step + stages.terms.rows_per_unit * math.sqrt(many) / 2
+    planned = stages.plan(shares.mean, name="mean row", add_remove=most, replace_one=2 * most, size=many)
+    total = stages.release(planned, 0, sum_batches(records, partial(_sum_cells, row_bound=row_bound, step=step)))
+    mean, noise = (each * step / stages.terms.records for each in (total, planned.scale(stages.terms.adjacency)))
+    center = np.where(np.abs(mean) > STANDS_OUT * noise, mean, 0.0)
+    if not center.any():
+        leave_share(shares.shorter, stages)
+        return None
+    test = partial(_count_shorter, center=center, factor=_shorter_factor(stages.terms))
+    shorter = count_rows("number of rows that are shorter around the mean", records, test, shares.shorter, stages)
+    if shorter <= stages.terms.records / 2:
+        return None
+    ends = np.full(many, row_bound)
+    return Columns(low=-ends, high=ends, center=center, scale=np.ones(many))
+
+
+# Of the rows of a batch, wherever it is.
+
+
+def _sum_cells(batch: RowBatch, row_bound: float, step: float) -> Array:
+    """The sum of the rows, none longer than the bound, in whole steps."""
+    X = np.ascontiguousarray(batch.X, dtype=batch.X.dtype if batch.X.dtype == np.float32 else np.float64)
+    factors = shrink_factors(X, row_bound * (1 - 1e-9))
+    weights = factors if batch.weights is None else factors * batch.weights
+    sums = Rows(X, Layout(np.array([0, len(X)]))).exact_sums(weights, step)
+    return sums.reshape(-1).astype(np.float64)
+
+
+def _count_shorter(batch: RowBatch, center: Array, factor: float) -> Array:
+    X, shorter = batch.X, np.empty(len(batch.X), dtype=np.bool_)
+    length = max(1, BLOCK_NUMBERS // max(1, len(center)))
+    for start in range(0, len(X), length):
+        block = X[start : start + length]
+        shorter[start : start + length] = squared_norms(block - center) * factor**2 < squared_norms(block)
+    return sum_rows(shorter, batch)
