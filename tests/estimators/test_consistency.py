@@ -228,7 +228,7 @@ def test_columns_of_any_size_are_learnt(name: str, classes: int) -> None:
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_columns_around_anything_are_learnt(name: str, classes: int) -> None:
     # How columns vary hid in the noise of how far from 0 they are: 0.1 to 0.9.
-    check_told(name, classes, X + [300.0, -200.0, 250.0, 150.0], "far from 0")
+    check_told(name, classes, X + np.array([300.0, -200.0, 250.0, 150.0]), "far from 0")
 
 
 def check_told(name: str, classes: int, rows: Array, told: str) -> None:

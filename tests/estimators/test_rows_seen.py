@@ -546,7 +546,7 @@ def test_a_mean_row_is_that_of_rows_within_their_bound_and_no_batch_changes_a_bi
 
 def test_one_record_moves_the_mean_row_by_no_more_than_declared(monkeypatch) -> None:
     rng = np.random.default_rng(4)
-    rows = rng.normal(size=(1500, 3)) + [30.0, 40.0, 50.0]
+    rows = rng.normal(30.0, 1.0, size=(1500, 3)) + np.array([0.0, 10.0, 20.0])
     labels = rows[:, 0] + rng.normal(size=1500) > 30
     own = {"row_bound": 75.0, "epsilon": 3.0}
     exact, told = _counted(monkeypatch, lambda: _declared(**own).fit(rows, labels), None)

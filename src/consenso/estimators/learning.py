@@ -289,10 +289,10 @@ class Fit(Stages):
 
     def _check_plan(self, share: float) -> None:
         """Refuse what cannot be planned before anything is released."""
-        from consenso.solvers.choose import plan_request
+        from consenso.solvers.choose import check_request
 
         terms = replace(_guess(self.terms), share=share)
-        plan_request(self.request_of(terms, self.classes), sampler=terms.sampler)
+        check_request(self.request_of(terms, self.classes), terms.sampler)
 
 
 def _weigh(weights: RowWeights | None, factors: Array, bound: float) -> RowWeights:

@@ -12,6 +12,7 @@ from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import Target
 from consenso.privacy.count import Count
 from consenso.privacy.earlier import Earlier
+from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Observer
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
@@ -98,6 +99,18 @@ def plan_request(request: Request, **rest: Any) -> Plan:
         **rest,
     )
     return replace(planned, solver=rules.NAME, reason=reason)
+
+
+def check_request(request: Request, sampler: Sampler | None) -> None:
+    """Refuse a request that cannot be planned."""
+    rules, _ = _find_rules(request)
+    algorithm, rounds = rules.recipe(request)
+    if not getattr(rules, "MEETS_ANY_MU", False):
+        plan_request(request, sampler=sampler)
+        return
+    # No need to look for the noise, which takes most of the time.
+    noise = GaussianNoise(multiplier=1.0)
+    plan(request.problem, algorithm, rounds=rounds, noise=noise, schedule=request.schedule, trust=request.trust)
 
 
 def _find_rules(request: Request) -> tuple[Rules, str]:

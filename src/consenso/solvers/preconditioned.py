@@ -22,6 +22,8 @@ from consenso.solvers.request import Request
 NAME = "preconditioned"
 PLACE = 1
 TAKES_WEIGHTS = True
+# Gaussian releases that share one mu: there is noise for any.
+MEETS_ANY_MU = True
 FEWEST_STEPS, MOST_STEPS = 6, 80
 # A second moment of more columns costs more time than the fit.
 MOST_FEATURES = 1200

@@ -10,6 +10,8 @@ from consenso.solvers import forecast, preconditioned
 from consenso.solvers.request import Request
 
 NAME = "wide"
+# Gaussian releases that share one mu: there is noise for any.
+MEETS_ANY_MU = True
 PLACE = 1
 # Steps that let a coefficient grow to REACH whatever the noise is, since rates follow it.
 STEPS = 100
