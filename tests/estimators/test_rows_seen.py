@@ -473,7 +473,7 @@ def _names(model: Any) -> list[str]:
 
 
 MEAN = "mean row"
-ASKED = "number of rows with cells of very different sizes"
+ASKED = "number of rows with cells of very different sizes, or far shorter than row_bound"
 
 
 def test_a_declared_bound_does_not_hide_columns_that_are_far_below_others() -> None:
@@ -494,12 +494,12 @@ def test_a_declared_bound_does_not_hide_columns_that_are_far_below_others() -> N
 def test_a_declared_bound_stays_where_columns_are_alike_and_the_fit_has_nearly_all() -> None:
     rows, labels = _few(4000)
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0) * [1.0, 10.0, 3.0]
-    model = _declared(row_bound=50.0).fit(rows, labels)
+    model = _declared(row_bound=30.0).fit(rows, labels)
     assert _names(model) == [ASKED, MEAN, "number of rows that were shortened"]
     assert model.row_map_.columns is None
-    assert model.row_bound_ == 50.0
+    assert model.row_bound_ == 30.0
     assert model.notes_ == ()
-    plain = _declared(row_bound=50.0, bounds="public").fit(rows, labels)
+    plain = _declared(row_bound=30.0, bounds="public").fit(rows, labels)
     noises = [each._plan.noise["gradient"].multiplier for each in (model, plain)]
     assert noises[1] < noises[0] < 1.005 * noises[1]
 
@@ -605,10 +605,12 @@ def test_compiled_loops_count_the_same_rows_with_cells_of_very_different_sizes()
     rows[:50] = 0.0
     rows[50:60] = np.geomspace(1, 256, 9)  # the limit itself is not below it
     parts = [RowBatch(rows[start : start + 1000], None) for start in range(0, len(rows), 1000)]
-    for apart in (16.0, 64.0, 256.0):
+    lengths = np.linalg.norm(rows, axis=1)
+    for apart, short in ((16.0, 0.0), (64.0, 3.0), (256.0, 30.0)):
         sizes = np.sort(np.where(rows == 0, np.nan, np.abs(rows)), axis=1)
         full = np.count_nonzero(rows, axis=1)
         quartile = np.take_along_axis(sizes, np.minimum(full // 4, 8)[:, None], axis=1)[:, 0]
-        expected = np.count_nonzero(np.nanmax(np.where(full[:, None] > 0, sizes, 0.0), axis=1) / apart > quartile)
-        assert _count_apart(RowBatch(rows, None), apart)[0] == expected
-        assert sum(_count_apart(part, apart)[0] for part in parts) == expected
+        is_apart = np.nanmax(np.where(full[:, None] > 0, sizes, 0.0), axis=1) / apart > quartile
+        expected = np.count_nonzero(is_apart | ((full > 0) & (lengths < short)))
+        assert _count_apart(RowBatch(rows, None), apart, short)[0] == expected
+        assert sum(_count_apart(part, apart, short)[0] for part in parts) == expected

@@ -58,6 +58,7 @@ ASKING_NOISE, LEAST_TO_ASK, MOST_TO_ASK = 1 / 8, 0.002, 0.02
 # A record speaks for it if its largest cell is so many times the lower quartile of those that are not 0; and so large a
 # part of them has to.
 APART, SPEAKING = 16.0, 1 / 3
+APART_ROWS = "number of rows with cells of very different sizes"
 # Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
 # them.
 ROOM = 16.0
@@ -79,7 +80,7 @@ class ColumnShares:
 
     histograms: how many there are of each column. asking: for the question whether they are worth it. moving: for the
     question whether columns that keep their scales are to be moved. apart: by how much the cells of a record have to
-    differ.
+    differ; and short: or how short its row may be, for it to speak for histograms.
     """
 
     columns: float = 0.0
@@ -87,6 +88,7 @@ class ColumnShares:
     asking: float = 0.0
     moving: float = 0.0
     apart: float = APART
+    short: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -137,7 +139,9 @@ def leave_share(share: float, stages: Stages) -> None:
 
 def are_apart(records: Records, shares: ColumnShares, stages: Stages) -> bool:
     """Whether cells of a record are of very different sizes, for many of them."""
-    name, test = "number of rows with cells of very different sizes", partial(_count_apart, apart=shares.apart)
+    name, test = APART_ROWS, partial(_count_apart, apart=shares.apart, short=shares.short)
+    if shares.short:
+        name += ", or far shorter than row_bound"
     noisy = count_rows(name, records, test, shares.asking, stages)
     return noisy > SPEAKING * stages.terms.records
 
@@ -214,18 +218,21 @@ def _cells(batch: RowBatch) -> Array:
     return cells
 
 
-def _count_apart(batch: RowBatch, apart: float) -> Array:
-    """Of the rows of a batch those whose lower quartile of cells that are not 0 is so many times below the largest."""
+def _count_apart(batch: RowBatch, apart: float, short: float) -> Array:
+    """Of the rows of a batch those whose lower quartile of cells that are not 0 is so many times below the largest.
+
+    Rows that are shorter than `short` are counted as well, unless all of their cells are 0.
+    """
     X, which = batch.X, np.zeros(batch.X.shape[0], dtype=np.bool_)
     if X.size > FEW_PRODUCTS:
         from consenso.kernels.copies import find_apart
 
-        find_apart(np.ascontiguousarray(X), apart, which)
+        find_apart(np.ascontiguousarray(X), apart, short, which)
         return sum_rows(which, batch)
     sizes = np.abs(X)
     limits = sizes.max(axis=1, keepdims=True) / apart
     small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < limits, sizes > 0))
-    return sum_rows(small > full // 4, batch)
+    return sum_rows((small > full // 4) | ((full > 0) & (squared_norms(X) < short**2)), batch)
 
 
 def _count_shorter(batch: RowBatch, columns: Columns) -> Array:

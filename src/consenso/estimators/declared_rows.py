@@ -1,9 +1,11 @@
 """Rows whose bound was declared: a bound says how long they are, not how large columns are, nor around what they lie.
 
-Columns far below the others, and columns that vary little around means far from 0, hide in the noise of second moments.
-So a fit asks before it starts, for next to nothing (docs/found-bounds.md):
+Columns far below the others, columns that vary little around means far from 0, and all columns where a few rows are far
+longer than the others, hide in the noise of second moments. So a fit asks before it starts, for next to nothing
+(docs/found-bounds.md):
 
-    1. a number of records: are cells of very different sizes?  if so, columns are found as where no bound is declared
+    1. a number of records: are cells of very different sizes,  if so, rows are found as where no bound is declared
+       or rows far shorter than the bound?
     2. the mean row, and a number of records: are rows much     if so, columns are moved by it, and lengths are found
        shorter around it?
     3. otherwise the declared bound stays                       and the fit has what is left
@@ -44,6 +46,8 @@ LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
 ASKING_NOISE = 1 / 16
 # Of normal numbers of one size the largest of some is so many times their lower quartile.
 NORMAL_QUARTILES = 6.0
+# Rows are far shorter than a bound that is so many times as long: it is that of few long ones, or of none.
+FAR_SHORTER = 8.0
 # Rows are much shorter around their mean if that takes off all but one in so many of their length: the fit sees around
 # what columns lie by itself if that is up to the root of records times mu away, in the size of the columns; a part of
 # that, within a range. Noise in the mean row, over all columns, is at most half of what is left then.
@@ -74,7 +78,24 @@ class DeclaredShares:
         return self.columns.asking + self.following + self.lengths
 
 
-def share_declared(records: Records, terms: PrivacyParams, *, centers: bool) -> DeclaredShares | None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChangedRows:
+    """The map of rows that replaces a declared bound, why, and how columns are changed."""
+
+    rows: RowMap
+    why: str
+    how: str
+
+    def say(self, share: float) -> str:
+        """For whoever declared the bound; share: of the squared budget, what it took."""
+        return (
+            f"{self.why}, so that most would be lost in the noise: columns are {self.how} and rows shortened to the "
+            f"2-norm {self.rows.row_bound:.4g} there, in fit and in predict, by what was found in the data for "
+            f"{share:.1%} of the squared budget, instead of row_bound."
+        )
+
+
+def share_declared(records: Records, terms: PrivacyParams, row_bound: float, *, centers: bool) -> DeclaredShares | None:
     """What it costs to look at rows whose bound was declared, from public facts; None where nothing is asked."""
     shares = share_columns(records, terms)
     if not shares.columns or terms.counts:
@@ -87,7 +108,9 @@ def share_declared(records: Records, terms: PrivacyParams, *, centers: bool) -> 
     mean = (worlds * _shorter_factor(terms) * math.sqrt(count_columns(records)) / (HALF * many)) ** 2
     mean = max(LEAST_SHARE, mean) if centers and mean <= MOST_FOR_MEAN else 0.0
     return DeclaredShares(
-        columns=replace(shares, asking=asking, apart=NORMAL_QUARTILES * alike_factor(terms)),
+        columns=replace(
+            shares, asking=asking, apart=NORMAL_QUARTILES * alike_factor(terms), short=row_bound / FAR_SHORTER
+        ),
         mean=mean,
         shorter=asking if mean else 0.0,
         lengths=share_lengths(terms),
@@ -96,22 +119,23 @@ def share_declared(records: Records, terms: PrivacyParams, *, centers: bool) -> 
 
 def find_declared(
     records: Records, shares: DeclaredShares, stages: Stages, row_bound: float, *, centers: bool
-) -> RowMap | None:
+) -> ChangedRows | None:
     """Rows on scales of their own, if that is worth it; None where the declared bound stays.
 
     centers: whether columns may be moved, not only rescaled. What is not spent is left to the fit.
     """
-    columns: Columns | None
     if are_apart(records, shares.columns, stages):
         leave_share(shares.following - shares.columns.columns - shares.columns.moving, stages)
+        why, how = "Columns are of very different sizes, or rows far shorter than row_bound", "moved into ranges"
         columns = find_columns(records, replace(shares.columns, asking=0.0), stages, centers=centers)
     else:
         leave_share(shares.following - shares.mean - shares.shorter, stages)
+        why, how = "Columns lie far from 0 for how much they vary", "moved by their means"
         columns = _find_means(records, shares, stages, row_bound) if shares.mean else None
     if columns is None:
         leave_share(shares.lengths, stages)
         return None
-    return find_lengths(records, columns, shares.lengths, stages)
+    return ChangedRows(rows=find_lengths(records, columns, shares.lengths, stages), why=why, how=how)
 
 
 def _shorter_factor(terms: PrivacyParams) -> float:

@@ -128,10 +128,12 @@ class Fit(Stages):
         real = request.problem.loss.targets == "real"
         seeks_labels = isinstance(self.labels, np.ndarray)
         row_shares: RowShares | DeclaredShares | None = None
-        if terms.is_private and terms.row_bound is None:
+        if not terms.is_private:
+            pass
+        elif terms.row_bound is None:
             row_shares = share_rows(seen, terms)
-        elif terms.is_private and self.looks_at_columns and _bears_new_units(request):
-            row_shares = share_declared(seen, terms, centers=self.centers)
+        elif self.looks_at_columns and _bears_new_units(request):
+            row_shares = share_declared(seen, terms, terms.row_bound, centers=self.centers)
         target_share = share_targets(terms) if terms.is_private and real and terms.target_bound is None else 0.0
         seeks_cap = self.person is not None and self.cap is None and pays_for_cap(terms, self.X.shape[1])
         share = (
@@ -195,8 +197,8 @@ class Fit(Stages):
         elif row_shares is not None and declared is not None:
             found = find_declared(records, row_shares, self, declared, centers=self.centers)
             if found is not None:
-                self.rows, self.finds_rows = found, True
-                self.notes.append(_say_changed(found, row_shares.whole - (planned - self.terms.share)))
+                self.rows, self.finds_rows = found.rows, True
+                self.notes.append(found.say(row_shares.whole - (planned - self.terms.share)))
                 if self.counts_rows:  # how many rows a bound shortens that is no longer used
                     self.counts_rows = False
                     leave_share(SHORTENED_SHARE, self)
@@ -316,19 +318,6 @@ def _bears_new_units(request: Request) -> bool:
     regularizer = request.problem.regularizer
     inner = regularizer.inner if isinstance(regularizer, Unpenalized) else regularizer
     return request.penalty_follows or isinstance(inner, NoPenalty)
-
-
-def _say_changed(rows: RowMap, share: float) -> str:
-    assert rows.columns is not None
-    if (rows.columns.scale == 1).all():
-        why, what = "Columns lie far from 0 for how much they vary", "moved by their means"
-    else:
-        why, what = "Columns are of very different sizes", "moved into ranges"
-    return (
-        f"{why}, so that most would be lost in the noise: they are {what} and rows shortened to the 2-norm "
-        f"{rows.row_bound:.4g} there, in fit and in predict, by what was found in the data for {share:.1%} of the "
-        "squared budget, instead of row_bound."
-    )
 
 
 def _say_rows(rows: RowMap, share: float) -> str:

@@ -22,20 +22,21 @@ def _cut_rows(X: Array, out: Any, squares: Array) -> None:
             out[row, f] = np.int64(np.float64(X[row, f]).view(np.int64) & np.int64(SINGLE_BITS)).view(np.float64)
 
 
-def _find_apart(X: Any, apart: float, out: Any) -> None:
+def _find_apart(X: Any, apart: float, short: float, out: Any) -> None:
     for row in range(X.shape[0]):
-        most = 0.0
+        most, total = 0.0, 0.0
         for f in range(X.shape[1]):
             most = max(most, abs(X[row, f]))
+            total += np.float64(X[row, f]) * np.float64(X[row, f])
         limit, small, full = most / apart, 0, 0
         for f in range(X.shape[1]):
             size = abs(X[row, f])
             full += size > 0
             small += (size > 0) & (size < limit)
-        out[row] = small > full // 4
+        out[row] = (small > full // 4) | ((full > 0) & (total < short * short))
 
 
 # Squared lengths are added in any order: they tell which rows are to be looked at, not what becomes of them.
 cut_rows = branchless(_cut_rows, fastmath=SUMS)
-# Rows of which a quarter of the cells that are not 0 is so many times below the largest.
-find_apart = branchless(_find_apart, fastmath={"nnan", "ninf", "nsz"})
+# Rows of which a quarter of the cells that are not 0 is so many times below the largest, or that are so short.
+find_apart = branchless(_find_apart, fastmath={"nsz"})
