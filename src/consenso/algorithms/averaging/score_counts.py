@@ -40,6 +40,8 @@ MIDDLES = (OUTER[1:] + OUTER[:-1]) / 2
 # 0.20 and the best b within 0.27; labels by chance ask for an s of 0. It matters where counts are hardly known: with 1
 # instead words2000 lost 0.4 % at epsilon 0.1, and one fit in forty was 1.7 times as long as it should have been.
 UNSURE = 0.3
+# No constant part needed more than half of this; it is more where records have moved their own scores by less.
+MOST_ADDED, FEW_MOVED = 2 * UNSURE, 0.1
 # Of the model while it grew, at which slopes are looked at.
 GROWN = (np.arange(8) + 0.5) / 8
 LONGEST_FACTOR = 8.0
@@ -80,7 +82,8 @@ def calibrate(
     chance = likely.sum(axis=0) * odds * (1 - odds) / records
     weights = chance / np.maximum(chance + noise**2 * (odds**2 + (1 - odds) ** 2), np.finfo(float).tiny)
     prior, sure = np.eye(2)[0, : len(told)], np.eye(len(told)) / UNSURE**2
-    found = prior
+    # Of few records, what is taken off each may be more than all of them tell.
+    most, found = MOST_ADDED * max(1.0, FEW_MOVED / max(own, np.finfo(float).tiny)), prior
     for _ in range(TURNS):
         odds = expit(constant + np.tensordot(found, told, 1))
         pulls = weights * (odds - labels) * told
@@ -94,6 +97,7 @@ def calibrate(
         change = np.linalg.solve(tells @ bend + sure, tells @ slope + sure @ (found - prior))
         before, found = found, found - np.clip(change, -MOST_CHANGE, MOST_CHANGE)
         found[0] = np.clip(found[0], 0.0, LONGEST_FACTOR)
+        found[1:] = np.clip(found[1:], -most, most)
         if np.max(np.abs(found - before)) < EXACT:
             break
     return Calibration(factor=float(found[0]), added=float(found[1]) if is_free else 0.0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from consenso.algorithms.averaging import scale_mixture, score_counts
+from consenso.algorithms.averaging import constant_part, scale_mixture, score_counts
 from consenso.algorithms.averaging.columns import AveragedColumns, free_columns, square_of
 from consenso.algorithms.averaging.directions import PASSES
 from consenso.algorithms.averaging.hub import Hub
@@ -32,10 +32,6 @@ KEPT_REACH, FURTHER = 1.0, 2.0
 # would move by more than STILL in a whole step by noise, steps are shorter, down to this part of the inverse curvature:
 # they have a quarter of the variance then, and still forget narrow slopes within the last part.
 FREE_STEP, STILL = 0.4, 0.1
-# Of the curvature at equal scores of several classes, what is counted on where some are far out.
-FLAT = 0.25
-# They are told from noise alone by so many of its standard deviations.
-CLEAR = 4.0
 # Strong directions are taken in steps of this part of the inverse curvature: noise has turned them a little, and what
 # lies across them is not quite apart. Steps across are no longer than what was left there of the strongest allows.
 APART = 0.5
@@ -83,16 +79,23 @@ class AveragedSteps(AveragedColumns):
             spread = noise * math.sqrt((self._steps(facts) + early * pass_) * (pass_ if is_pass else 1.0))
             longest = hub.step * self._reach_of_noise(facts, hub) / spread[:rest] * (pass_ if is_pass else 1.0)
             rates[:rest] = np.minimum(rates[:rest], longest)
-            if problem.outputs > 1 and self.constant and rest < facts.dim:
-                # Nothing else tells of the constant part of many classes, and few records leave noise alone in it.
-                most = hub.step * REACH / (self.constant * spread[rest : facts.dim])
-                rates[rest : facts.dim] = np.minimum(rates[rest : facts.dim], most)
+            if self.constant and rest < facts.dim:
+                part = slice(rest, facts.dim)
+                far = self._unit(facts, hub) / self.constant
+                most = constant_part.hold(
+                    far, noise[part], spread[part] / hub.step, self._bends_constant(facts, hub), problem.loss
+                )
+                rates[part] = np.minimum(rates[part], most)
         if hub.directions.size:
             if hub.astray:
                 most = hub.step * APART / (curvature * hub.weight * hub.astray) * np.square(hub.scales)
                 rates[:rest] = np.minimum(rates[:rest], np.repeat(most, outputs)[:rest])
             rates[facts.dim :] *= APART * np.repeat(hub.shrinks < 1, outputs)
         return rates
+
+    def _bends_constant(self, facts: PublicFacts, hub: Hub) -> float:
+        """How much the loss bends along the constant part, at equal scores."""
+        return float(hub.weight * self._curvature(facts, hub) * hub.variances[facts.problem.features - 1])
 
     def _reach_of_noise(self, facts: PublicFacts, hub: Hub) -> float:
         """How far noise may move a coefficient of a row at its bound."""
@@ -240,28 +243,17 @@ class AveragedSteps(AveragedColumns):
         variance, chance = hub.variance[columns], np.square(hub.chance[columns])
         chance = chance * find_chance_share(hub.u[columns], variance, chance)
         kept[columns] = scale_mixture.find_kept(hub.u[columns] / np.sqrt(variance + chance))
-        kept[rest : facts.dim] = self._keep_constant(facts, hub, rest)
+        if problem.outputs > 1 and self.constant and rest < facts.dim:
+            part = slice(rest, facts.dim)
+            rates, noise = (each(facts, hub)[part] for each in (self._rates, self._noise))
+            wandered = constant_part.wander(rates, noise, hub.variance[part], self._bends_constant(facts, hub))
+            kept[part] = constant_part.keep(hub.u[part], wandered)
         along = np.abs(hub.u[facts.dim :])
         kept[facts.dim :] = np.maximum(along - moved[facts.dim :], 0.0) / np.maximum(along, np.finfo(float).tiny)
         if _asks_for_zeros(problem.regularizer):
             # What is left stands out of all columns: noise alone leaves one of them, on average.
             kept[:rest][np.abs(hub.u[:rest]) < float(-ndtri(0.5 / facts.dim)) * moved[:rest]] = 0.0
         return kept
-
-    def _keep_constant(self, facts: PublicFacts, hub: Hub, rest: int) -> float:
-        """The part of the constant scores of several classes that is no noise (James and Stein)."""
-        free, problem = hub.u[rest : facts.dim], facts.problem
-        if problem.outputs == 1 or not (free.size and self.constant):
-            return 1.0
-        rates, noise = (each(facts, hub)[rest : facts.dim] for each in (self._rates, self._noise))
-        # All steps together, or as far as slopes let it wander, which pull it back by this part of where it is.
-        bends = FLAT * hub.weight * self._curvature(facts, hub) * hub.variances[problem.features - 1]
-        pulled = np.minimum(rates * bends, 1.0)
-        wanders = np.square(rates * noise) / np.maximum(pulled * (2 - pulled), np.finfo(float).tiny)
-        variance = float(np.minimum(hub.variance[rest : facts.dim], wanders).mean())
-        size, noise = float(np.sum(np.square(free - free.mean()))), (len(free) - 1) * variance
-        clear = size > noise * (1 + CLEAR * math.sqrt(2 / (len(free) - 1)))
-        return noise_levels.shrinkage_factor(size, noise) if clear else 0.0
 
     def _keep(self, facts: PublicFacts, hub: Hub) -> Array:
         """What of u is no noise, as long as it should be, wide."""
