@@ -17,6 +17,8 @@ from consenso.losses import Loss
 LABELS, NUMBERS = 0.3, 0.1
 # Of the curvature at equal scores, what is counted on where some are far out.
 FLAT = 0.25
+# How much the loss bends in the score of a class that is as likely as not.
+LIKELY = 0.25
 # Constant scores of several classes are told from noise alone by so many of its standard deviations.
 CLEAR = 4.0
 

@@ -71,6 +71,9 @@ class AveragedSteps(AveragedColumns):
         noise, early = self._noise(facts, hub), self._early_steps(facts, hub)
         pass_, is_pass = self._weigh_pass(facts) if early else 1.0, self._kind(facts) == "range"
         rest = facts.dim - free_columns(problem) * outputs
+        if outputs > 1:
+            # Of a class that is as likely as not the loss bends by more than of one among many.
+            rates[rest : facts.dim] *= min(1.0, curvature / constant_part.LIKELY)
         if problem.loss.targets != "real" and noise.any():
             moved = self.constant * (rates * noise)[rest : facts.dim]
             rates[rest : facts.dim] *= np.clip(np.square(STILL / np.maximum(moved, STILL)), FREE_STEP, 1.0)
@@ -243,7 +246,9 @@ class AveragedSteps(AveragedColumns):
         variance, chance = hub.variance[columns], np.square(hub.chance[columns])
         chance = chance * find_chance_share(hub.u[columns], variance, chance)
         kept[columns] = scale_mixture.find_kept(hub.u[columns] / np.sqrt(variance + chance))
-        if problem.outputs > 1 and self.constant and rest < facts.dim:
+        is_last = hub.taken >= self._steps(facts) + self._early_steps(facts, hub)
+        if is_last and problem.outputs > 1 and self.constant and rest < facts.dim:
+            # Not before: steps would go on until what is kept of it is what they are after.
             part = slice(rest, facts.dim)
             rates, noise = (each(facts, hub)[part] for each in (self._rates, self._noise))
             wandered = constant_part.wander(rates, noise, hub.variance[part], self._bends_constant(facts, hub))
