@@ -221,7 +221,8 @@ def _cells(batch: RowBatch) -> Array:
 def _count_apart(batch: RowBatch, apart: float, short: float) -> Array:
     """Of the rows of a batch those whose lower quartile of cells that are not 0 is so many times below the largest.
 
-    Rows that are shorter than `short` are counted as well, unless all of their cells are 0.
+    Rows whose cells would make them shorter than `short` if all that are not 0 were as large as the largest are counted
+    as well: products of few numbers, which no order of cells or batch of rows changes.
     """
     X, which = batch.X, np.zeros(batch.X.shape[0], dtype=np.bool_)
     if X.size > FEW_PRODUCTS:
@@ -230,9 +231,9 @@ def _count_apart(batch: RowBatch, apart: float, short: float) -> Array:
         find_apart(np.ascontiguousarray(X), apart, short, which)
         return sum_rows(which, batch)
     sizes = np.abs(X)
-    limits = sizes.max(axis=1, keepdims=True) / apart
-    small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < limits, sizes > 0))
-    return sum_rows((small > full // 4) | ((full > 0) & (squared_norms(X) < short**2)), batch)
+    most = sizes.max(axis=1)
+    small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < most[:, None] / apart, sizes > 0))
+    return sum_rows((small > full // 4) | ((full > 0) & (most * most * full < short * short)), batch)
 
 
 def _count_shorter(batch: RowBatch, columns: Columns) -> Array:

@@ -39,6 +39,7 @@ from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import shrink_factors, squared_norms
 from consenso.shards.stored import RowBatch
+from consenso.whole_steps import FEW_PRODUCTS
 
 # Of the squared budget: nothing that a fit notices. What would cost more is not asked.
 LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
@@ -46,8 +47,9 @@ LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
 ASKING_NOISE = 1 / 16
 # Of normal numbers of one size the largest of some is so many times their lower quartile.
 NORMAL_QUARTILES = 6.0
-# Rows are far shorter than a bound that is so many times as long: it is that of few long ones, or of none.
-FAR_SHORTER = 8.0
+# Rows are far shorter than a bound that is so many times as long: it is that of few long ones, or of none. Lengths are
+# told from the largest cell, which in a row of normal numbers is about twice as large as others.
+FAR_SHORTER, LARGEST = 16.0, 2.0
 # Rows are much shorter around their mean if that takes off all but one in so many of their length: the fit sees around
 # what columns lie by itself if that is up to the root of records times mu away, in the size of the columns; a part of
 # that, within a range. Noise in the mean row, over all columns, is at most half of what is left then.
@@ -56,6 +58,8 @@ SHORTER, LEAST_SHORTER, MOST_SHORTER, HALF = 1 / 4, 4.0, 8.0, 1 / 2
 STANDS_OUT = 3.0
 # The grid of the mean row has so many bits below the bound on rows: sums over all records are exact in 53.
 BITS = 20
+# Rows are shortened to this part less than their bound, which rounding does not reach.
+CLOSE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +113,7 @@ def share_declared(records: Records, terms: PrivacyParams, row_bound: float, *, 
     mean = max(LEAST_SHARE, mean) if centers and mean <= MOST_FOR_MEAN else 0.0
     return DeclaredShares(
         columns=replace(
-            shares, asking=asking, apart=NORMAL_QUARTILES * alike_factor(terms), short=row_bound / FAR_SHORTER
+            shares, asking=asking, apart=NORMAL_QUARTILES * alike_factor(terms), short=LARGEST * row_bound / FAR_SHORTER
         ),
         mean=mean,
         shorter=asking if mean else 0.0,
@@ -168,10 +172,17 @@ def _find_means(records: Records, shares: DeclaredShares, stages: Stages, row_bo
 def _sum_cells(batch: RowBatch, row_bound: float, step: float) -> Array:
     """The sum of the rows, none longer than the bound, in whole steps."""
     X = np.ascontiguousarray(batch.X, dtype=batch.X.dtype if batch.X.dtype == np.float32 else np.float64)
-    factors = shrink_factors(X, row_bound * (1 - 1e-9))
-    weights = factors if batch.weights is None else factors * batch.weights
-    sums = Rows(X, Layout(np.array([0, len(X)]))).exact_sums(weights, step)
-    return sums.reshape(-1).astype(np.float64)
+    total, weights = np.zeros(X.shape[1]), batch.weights
+    if weights is None and X.size > FEW_PRODUCTS:
+        from consenso.kernels.copies import sum_within
+
+        # Most rows are clearly within the bound, whatever the order in which their squares are added.
+        is_long = np.zeros(len(X), dtype=np.bool_)
+        sum_within(X, (row_bound * (1 - 2 * CLOSE)) ** 2, 1 / step, total, is_long)
+        X = X[is_long]
+    factors = shrink_factors(X, row_bound * (1 - CLOSE))
+    own = factors if weights is None else factors * weights
+    return total + Rows(X, Layout(np.array([0, len(X)]))).exact_sums(own, step).reshape(-1)
 
 
 def _count_shorter(batch: RowBatch, center: Array, factor: float) -> Array:
