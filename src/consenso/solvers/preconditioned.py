@@ -114,6 +114,8 @@ def _moment_releases(request: Request) -> int:
     noise = moment_noise(request) * math.sqrt(2 * features)
     if noise > ONCE_BELOW:
         return 0
+    if request.problem.outputs > 1:
+        return 1  # what a second one shows is small, and noise in it costs as many times as there are classes
     # In the second release a typical whitened row has the squared length of as many directions as stand out.
     twice = TWICE_BELOW_RESIDUAL if request.problem.loss.targets == "real" else TWICE_BELOW
     return 2 if noise * features <= twice else 1
