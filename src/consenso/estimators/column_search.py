@@ -233,7 +233,7 @@ def _count_apart(batch: RowBatch, apart: float, short: float) -> Array:
     sizes = np.abs(X)
     most = sizes.max(axis=1)
     small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < most[:, None] / apart, sizes > 0))
-    return sum_rows((small > full // 4) | ((full > 0) & (most * most * full < short * short)), batch)
+    return sum_rows((small > full // 4) | ((full > 0) & (most * np.sqrt(full) < short)), batch)
 
 
 def _count_shorter(batch: RowBatch, columns: Columns) -> Array:

@@ -32,7 +32,7 @@ def _find_apart(X: Any, apart: float, short: float, out: Any) -> None:
             size = abs(X[row, f])
             full += size > 0
             small += (size > 0) & (size < limit)
-        out[row] = (small > full // 4) | ((full > 0) & (most * most * full < short * short))
+        out[row] = (small > full // 4) | ((full > 0) & (most * np.sqrt(full) < short))
 
 
 def _sum_within(X: Any, square: float, steps: float, total: Array, is_long: Any) -> None:

@@ -29,7 +29,7 @@ _ROUND = 2**31 + 1
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier:
-    """Counts that were released `times` times with this noise.
+    """Counts, or a sum in whole steps, that were released `times` times with this noise.
 
     name: what was counted. add_remove, replace_one: how far one unit moves the counts of one time, in the 2-norm. size:
     the most numbers of one time. place: tells the noise of several earlier releases of a fit apart. tells: probability
