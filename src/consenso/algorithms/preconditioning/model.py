@@ -233,7 +233,7 @@ class WhitenedModel(WhitenedSettings):
             steps=hub.taken,
             first=hub.taken - hub.averaged,
         )
-        bias[-outputs:] = run.compute_bias() / self.constant
+        bias[-outputs:] = calibrating.keep_bias(hub.variance) * run.compute_bias() / self.constant
         return bias
 
     def _round_noise(self, facts: PublicFacts, hub: Hub) -> float:
