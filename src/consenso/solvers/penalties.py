@@ -1,15 +1,15 @@
 """The penalty where none is asked for, in the units of rows and slopes.
 
     square      R^2 / (p n)          1/n, scikit-learn's default, for columns of unit variance, whose rows are sqrt(p)
-                                     long; with a log loss at most R^2 / (16 n); numbers, of which a model may
+                                     long; of labels at most R^2 / (16 n); numbers, of which a model may
                                      explain nearly all, have a tenth of it, divided by the unit of residuals where
                                      the loss is one of absolute values
     1-norm      s R / sqrt(p n)      a standard deviation over the draw of the records of a coordinate of the mean
                                      gradient: then its bias costs as much as the draw of the records costs anyway
 
 for rows of length R at most, p columns, n records, slopes of size s at most. As a prior the square allows scores a
-variance of as many as there are columns: with a log loss at least the largest that labels call for, however few columns
-there are; of numbers ten times that, in units of what a model leaves of them. It fades as records are added and only
+variance of as many as there are columns: of labels at least the largest that they call for, however few columns there
+are; of numbers ten times that, in units of what a model leaves of them. It fades as records are added and only
 decides what no record speaks of. Both are stated for rows and slopes at their bounds. A solver that has released how
 large they are takes less in proportion (`Request.penalty_follows`), and adds what privacy noise hides to the 1-norm:
 then bounds that are generous cost noise, and no bias.
@@ -33,11 +33,7 @@ def usual_penalty(
 ) -> Regularizer:
     """l1_ratio times the 1-norm and (1 - l1_ratio) times the square."""
     real = loss.targets == "real"
-    square = row_bound**2 / (features * records)
-    if real:
-        square *= NUMBERS
-    elif loss.is_likelihood:
-        square *= min(1.0, features / LARGEST)
+    square = row_bound**2 / (features * records) * (NUMBERS if real else min(1.0, features / LARGEST))
     if math.isinf(loss.curvature_bound) and real:
         square /= float(target_bound or 1.0)
     if l1_ratio == 0:

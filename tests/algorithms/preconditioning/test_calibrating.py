@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import expit, ndtri
 
-from consenso.algorithms.preconditioning.calibrating import ConstantSteps
+from consenso.algorithms.preconditioning.calibrating import ConstantSteps, keep_bias
 from consenso.algorithms.preconditioning.label_levels import measure_flatness, shares_of
 from consenso.algorithms.preconditioning.noise_levels import clip_slopes
 from consenso.algorithms.preconditioning.shrinking import average_kept
@@ -42,6 +44,37 @@ def test_steps_are_those_of_records(momentum: float) -> None:
         scores, before = moved + momentum * (scores - before), scores
     found = run(origin, limit=0.6, pace=1.5, pulled=0.1, momentum=momentum, steps=5, first=4).compute_bias()
     assert found == pytest.approx(scores - origin)
+
+
+def find_bias_of_normal_scores(variance: float, share: float, limit: float) -> float:
+    """Of steps without noise on labels whose odds follow scores of a normal law, in the score at which labels change."""
+    scores = ndtri((np.arange(512) + 0.5) / 512)
+    constant = brentq(lambda at: expit(at + np.sqrt(variance) * scores).mean() - share, -60, 60)
+    odds, origin = expit(constant + np.sqrt(variance) * scores), np.log(share / (1 - share))
+    total, slope, kept = origin, 0.0, []
+    for _ in range(40):
+        found = expit(total + slope * scores)
+        slopes = odds * np.maximum(found - 1, -limit) + (1 - odds) * np.minimum(found, limit)
+        total, slope = total - 2.0 * slopes.mean(), slope - 2.0 * (slopes @ scores) / len(scores)
+        kept.append((total, slope))
+    total, slope = np.mean(kept[20:], axis=0)
+    # Made as long as labels call for, which is measured later, the model should end at `constant`.
+    come = slope / np.sqrt(variance) if variance else 0.0
+    return float(total - origin - (constant - origin) * come)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.15])
+def test_the_bias_falls_as_rows_tell_labels_apart(share: float) -> None:
+    alike = find_bias_of_normal_scores(0.0, share, 0.5)
+    origin = np.array([np.log(share / (1 - share))])
+    assert alike == pytest.approx(run(origin, start=origin, limit=0.5, steps=40, first=20).compute_bias()[0], abs=1e-6)
+    left = [find_bias_of_normal_scores(variance, share, 0.5) / alike for variance in (0.0, 0.5, 1.0, 3.0, 10.0)]
+    assert left == sorted(left, reverse=True)
+    assert 0.6 < left[2] < 0.8
+    assert left[3] > 0 > left[4]
+    # A gradient of scores of the variance 1 speaks for 4; never more is taken off than that, nor the other way.
+    assert [keep_bias(variance) for variance in (0.0, 4.0)] == [1.0, 0.5]
+    assert 0 < keep_bias(40.0) < 0.02
 
 
 def test_labels_that_are_alike_cost_little_whatever_the_noise() -> None:

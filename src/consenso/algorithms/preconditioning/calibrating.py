@@ -5,9 +5,9 @@ class weigh less than it should, few steps from zero end short of the scores of 
 that is known but for the shares, which were counted: the same steps, without noise, are taken on labels of these shares
 whose rows are all alike. Where they end, less where they should, is the bias. This is post-processing of counts.
 
-Where rows tell labels apart, few slopes are clipped, and those lie on both sides of the scores at which labels change:
-in the same steps on scores of a normal law, without noise, the bias falls with their variance, to 0.7 of itself at 1.5,
-and beyond 20 it has the other sign. So less of it is taken off the more rows tell (`keep_bias`).
+Where rows tell labels apart, few slopes are clipped, and those lie on both sides of the scores at which labels change.
+In the same steps on scores of a normal law the bias falls with their variance: to two thirds of itself at 1, and beyond
+10 it has the other sign. So less of it is taken off the more rows tell (`keep_bias`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from consenso.algorithms.preconditioning.label_levels import shares_of
 from consenso.arrays import Array
 
 
-# The variance of scores at which half of the bias is left. Chosen on 280 tables of KEEL and of R packages with labels,
-# checked on as many others (docs/solvers-measured.md).
+# The variance that the first gradient speaks for at which half of the bias is left: that of scores is 1 then, since the
+# gradient is taken for that of a loss which has flattened. Checked on 107 tables (docs/solvers-measured.md).
 HALF_TOLD = 4.0
 
 
