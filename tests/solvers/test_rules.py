@@ -313,11 +313,9 @@ def test_targets_around_zero_that_noise_hides_have_no_centre(records: int) -> No
 
 def test_the_default_square_lets_few_columns_have_the_scores_that_labels_call_for() -> None:
     common: dict[str, Any] = {"row_bound": 2.0, "records": 1000.0, "target_bound": None}
-    for loss in (Logistic(), Softmax(classes=3)):
+    for loss in (Logistic(), Softmax(classes=3), Hinge()):
         assert usual_penalty(loss, features=3, **common) == L2(strength=4 / 16_000)
         assert usual_penalty(loss, features=40, **common) == L2(strength=4 / 40_000)
-    # A hinge asks for margins of 1.
-    assert usual_penalty(Hinge(), features=3, **common) == L2(strength=4 / 3000)
 
 
 def test_labels_that_one_of_few_columns_separates_are_learnt() -> None:
