@@ -47,7 +47,7 @@ def test_steps_are_those_of_records(momentum: float) -> None:
 
 
 def find_bias_of_normal_scores(variance: float, share: float, limit: float) -> float:
-    """Of steps without noise on labels whose odds follow scores of a normal law, in the score at which labels change."""
+    """Of steps without noise on labels whose odds follow normal scores, in the score at which labels change."""
     scores = ndtri((np.arange(512) + 0.5) / 512)
     constant = brentq(lambda at: expit(at + np.sqrt(variance) * scores).mean() - share, -60, 60)
     odds, origin = expit(constant + np.sqrt(variance) * scores), np.log(share / (1 - share))

@@ -20,7 +20,6 @@ import numpy as np
 from consenso.algorithms.preconditioning.label_levels import shares_of
 from consenso.arrays import Array
 
-
 # The variance that the first gradient speaks for at which half of the bias is left: that of scores is 1 then, since the
 # gradient is taken for that of a loss which has flattened. Checked on 214 tables (docs/solvers-measured.md).
 HALF_TOLD = 4.0
