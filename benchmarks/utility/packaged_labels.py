@@ -3,7 +3,9 @@
 All packages. The label is the first column of two values; where there is none, the first of 3 to 8 values; each value
 of at least 12 records. Tables with 200 to 8,000 whole rows and 2 to 100 columns are taken if an exact fit explains 3
 to 99.9 % of the entropy of the labels; of tables with the same rows and columns the first. They are in the order of a
-hash of their names; a second hash says of which half rules are chosen (LOOKED), and which is looked at once (HELD).
+hash of their names; a second hash says which half rules are chosen on
+(LOOKED) and which they are checked on (HELD). Tables of both may have been looked at for rules of before there were
+halves (docs/solvers-measured.md).
 """
 
 from __future__ import annotations
