@@ -72,7 +72,7 @@ def test_the_bias_falls_as_rows_tell_labels_apart(share: float) -> None:
     assert left == sorted(left, reverse=True)
     assert 0.6 < left[2] < 0.8
     assert left[3] > 0 > left[4]
-    # What is taken off, by what the first gradient speaks for, is less than that by a third at most, and never negative.
+    # What is taken off, by what the first gradient speaks for, is at most 0.35 less than that, and never negative.
     scores, curvature = ndtri((np.arange(512) + 0.5) / 512), late_curvature(Logistic()) * Logistic().curvature_bound
     for variance, part in zip((0.0, 0.5, 1.0), left, strict=False):
         pull = np.sqrt(variance) * np.mean(expit(np.sqrt(variance) * scores) * (1 - expit(np.sqrt(variance) * scores)))
