@@ -1,0 +1,1 @@
+"""The tests; a package, so that one of this name that somebody else installs does not stand in for it."""
