@@ -163,3 +163,28 @@ def test_numbers_are_lowered_to_a_sum_by_as_little_as_can_be() -> None:
     np.testing.assert_allclose(by, by[0])
     assert (values[lowered == 0] <= by[0]).all()
     np.testing.assert_array_equal(lower_to(values, 10.0), values)
+
+
+@pytest.mark.parametrize("is_round", [False, True])
+@pytest.mark.parametrize("regularizer", [L1(strength=0.1), ElasticNet(l1=0.1, l2=0.3), L2(strength=0.2)])
+def test_a_prox_among_some_coordinates_is_the_best_of_those(regularizer: Regularizer, *, is_round: bool) -> None:
+    rng = np.random.default_rng(3)
+    matrix = 2.0 * np.eye(6) if is_round else matrix_of(6, 50.0)
+    metric = Metric.round(2.0) if is_round else Metric.of(matrix)
+    v, step, kept = rng.normal(size=6), 0.7, np.array([True, False, True, True, False, False])
+
+    def cost(x: np.ndarray) -> float:
+        return float(outer.value(x[None])[0]) + float((x - v) @ matrix @ (x - v)) / (2 * step)
+
+    for outer in (regularizer, Unpenalized(inner=regularizer, last=1)):
+        allowed = kept | (np.arange(6) >= 5) if isinstance(outer, Unpenalized) else kept
+        x = metric.prox_among(outer, v, step, kept)
+        assert not x[~allowed].any()
+        for _ in range(50):
+            assert cost(x) <= cost(x + 1e-4 * rng.normal(size=6) * allowed) + 1e-12
+        # All of them are the prox, and none are zeros.
+        np.testing.assert_allclose(
+            metric.prox_among(outer, v, step, np.ones(6, dtype=bool)), metric.prox(outer, v, step)
+        )
+        nothing = metric.prox_among(outer, v, step, np.zeros(6, dtype=bool))
+        assert not nothing[: 5 if isinstance(outer, Unpenalized) else 6].any()

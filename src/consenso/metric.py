@@ -82,6 +82,25 @@ class Metric:
             return self._squares(inner.strength, free, curvature, target)
         return self._split(regularizer, v, curvature, target, tolerance)
 
+    def prox_among(self, regularizer: Regularizer, v: Array, step: float, kept: Array) -> Array:
+        """The prox among models of one output that are zero where they are not kept (features,)."""
+        if kept.all():
+            return self.prox(regularizer, v, step)
+        free = regularizer.last if isinstance(regularizer, Unpenalized) else 0
+        kept = np.append(kept[: len(kept) - free], np.ones(free, dtype=bool))
+        x = np.zeros(len(v))
+        if not kept.any():
+            return x
+        if self.is_round:  # coordinates do not meet
+            x[kept] = self.prox(regularizer, v, step)[kept]
+            return x
+        matrix = self.power(1.0)
+        among = Metric.of(matrix[np.ix_(kept, kept)])
+        x[kept] = among.apply((matrix @ v)[kept], -1.0)
+        if np.count_nonzero(kept) > free:
+            x[kept] = among.prox(regularizer, x[kept], step)
+        return x
+
     def _squares(self, strength: float, free: int, curvature: Array, target: Array) -> Array:
         """The prox of a square on all features but the last `free` ones, by the formula of Woodbury.
 

@@ -156,14 +156,19 @@ class WhitenedModel(WhitenedSettings):
         return noise_levels.steepest(facts.problem.loss) * self._curvature(facts, hub) / hub.step
 
     def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
-        """As stated, or for rows and slopes as large as they are."""
+        """What steps have: as stated, or for rows and slopes as large as they are, a 1-norm of numbers relaxed."""
+        is_relaxed = self.follows and facts.problem.loss.targets == "real"
+        return self._scale_regularizer(facts, hub, noise_levels.RELAXED if is_relaxed else 1.0)
+
+    def _scale_regularizer(self, facts: PublicFacts, hub: Hub, part: float) -> Regularizer:
+        """The regularizer, if it follows rows and slopes with this part of its 1-norm."""
         regularizer = facts.problem.regularizer
         if not self.follows:
             return regularizer
         # Absolute values bend by the inverse of the width of their kinks, other losses as they are.
         bends = 1.0 / hub.width if self.smoothing and facts.problem.loss.targets == "real" else 1.0
         at_bound = (facts.problem.row_bound**2 - self.constant**2) / facts.problem.features
-        norm = hub.size * math.sqrt(min(1.0, self._typical_square(facts, hub) / at_bound))
+        norm = part * hub.size * math.sqrt(min(1.0, self._typical_square(facts, hub) / at_bound))
         return noise_levels.scale_regularizer(regularizer, norm, hub.filled * bends)
 
     def _typical_square(self, facts: PublicFacts, hub: Hub) -> float:
@@ -201,13 +206,17 @@ class WhitenedModel(WhitenedSettings):
         return hub.origin + learnt * float(weights @ factors) * length
 
     def _average(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The prox of the late points."""
-        regularizer = self._regularizer(facts, hub)
-        if self.damping:
-            # Noise of a coordinate of the averaged gradient: about half of the steps are averaged.
-            entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub))
-            regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
-        return self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
+        """The prox of the late points, which leaves out what cannot be told from noise."""
+        regularizer, bent, late = self._regularizer(facts, hub), self._bent(facts, hub), hub.total / hub.averaged
+        if not self.damping or not noise_levels.is_sparse(regularizer):
+            return bent.prox(regularizer, late, hub.weight)
+        # Noise of a coordinate of the averaged gradient: about half of the steps are averaged.
+        entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub)) / hub.weight
+        asked = noise_levels.sparser(self._scale_regularizer(facts, hub, 1.0), entry)
+        sparse = bent.prox(asked, late, hub.weight)
+        if not self.follows or facts.problem.loss.targets != "real":
+            return sparse
+        return bent.prox_among(regularizer, late, hub.weight, sparse != 0)
 
     def _find_constant_bias(self, facts: PublicFacts, hub: Hub) -> Array:
         """What clipped slopes, few steps and damping have done to the constant part of a model of labels."""

@@ -140,7 +140,8 @@ class WhitenedSteps(WhitenedModel):
             width = min(width, noise_levels.FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
         # Rows that are shortened bend less than the spectrum says, and residuals that are clipped, which were counted.
         curved = hub.curved / (max(found.curvature(hub.width), noise_levels.LEAST_BEND) * self._curvature(facts, hub))
-        bend = max(found.curvature(width), noise_levels.LEAST_BEND * narrow)
+        least = noise_levels.fewest_in_kink(narrow) if self.smoothing else noise_levels.LEAST_BEND
+        bend = max(found.curvature(width), least)
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
         if not self.smoothing:
             hub = replace(hub, size=min(hub.size, spread))
