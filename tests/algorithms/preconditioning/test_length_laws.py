@@ -92,7 +92,9 @@ def test_a_row_of_zeros_is_no_row(loss) -> None:
     np.testing.assert_allclose(said, wanted, atol=1e-6)
 
 
-def know(loss, size: float, *, mean: float = 0.0, constant: float = 0.0, longest: float = 100.0) -> length_laws.Lengths:
+def know(
+    loss, size: float, *, mean: float = 0.0, constant: float = 0.0, odds: float = 0.0, longest: float = 100.0
+) -> length_laws.Lengths:
     """A length of 1, as far as it is known."""
     return length_laws.Lengths(
         loss=loss,
@@ -102,6 +104,7 @@ def know(loss, size: float, *, mean: float = 0.0, constant: float = 0.0, longest
         lengths=np.ones(1),
         weights=np.ones(1),
         longest=longest,
+        odds=odds,
     )
 
 
@@ -184,7 +187,7 @@ def test_a_hinge_of_noise_becomes_the_larger_class_and_one_of_margins_does_not()
     def measure(labels: np.ndarray) -> np.ndarray:
         return np.array([np.mean(np.where(labels * (s * t - 1) < 1, -labels * t, 0.0)) for s in length_laws.SCALES])
 
-    known = know(Hinge(), 1.0, constant=-1.0)
+    known = know(Hinge(), 1.0, constant=-1.0, odds=np.log(0.3 / 0.7))
     assert known.choose(measure(y), 0.05, free) == 0.0
     assert known.choose(measure(np.sign(t - 0.3)), 0.05, free) > 0.5
 
@@ -232,3 +235,40 @@ def test_a_larger_budget_shortens_scores_less_and_tells_lengths_more_exactly(siz
     # What is left of the noise is also the most that lengths are corrected for records that were learnt from.
     assert np.all(np.diff(np.log(noises * reaches)) < -1)
     assert np.all(np.diff(np.log(reaches)) > 1)
+
+
+def measure_hinge(t: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return np.array([np.mean(np.where(labels * (s * t - 1) < 1, -labels * t, 0.0)) for s in length_laws.SCALES])
+
+
+def test_a_rare_label_that_rows_tell_is_learnt_by_a_hinge() -> None:
+    # 7 % of the labels: with the odds of the constant score, -1, every model looked worse than none, at any budget.
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(100_000) < 0.07, 1.0, -1.0)
+    t = 1.5 * y - 0.5 + rng.normal(size=len(y))
+    size, mean, slopes = float(np.sqrt(np.mean(t**2))), float(t.mean()), measure_hinge(t, y)
+    best = min(length_laws.CANDIDATES, key=lambda s: np.mean(np.maximum(0, 1 - y * (s * t - 1))))
+    for noise in (1e-3, 1e-2):
+        found = know(Hinge(), size, mean=mean, constant=-1.0, odds=np.log(0.07 / 0.93)).choose(slopes, noise, free)
+        losses = [np.mean(np.maximum(0, 1 - y * (s * t - 1))) for s in (0.0, best, found)]
+        assert losses[2] - losses[1] < 0.2 * (losses[0] - losses[1])
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Hinge()])
+def test_with_little_noise_the_length_is_that_of_the_released_slopes(loss) -> None:
+    # Labels that follow another law: half of the records are told without a doubt, the others not at all.
+    rng = np.random.default_rng(4)
+    t = rng.normal(size=50_000)
+    y = np.where(rng.random(len(t)) < 0.5, np.sign(t), rng.choice([-1.0, 1.0], size=len(t)))
+    hinge, origin = isinstance(loss, Hinge), -1.0 if isinstance(loss, Hinge) else 0.0
+
+    def measure(s: float) -> float:
+        margin = y * (origin + s * t)
+        return float(np.mean(np.maximum(0, 1 - margin) if hinge else np.logaddexp(0, -margin)))
+
+    slopes = (
+        measure_hinge(t, y) if hinge else np.array([np.mean(-y * t * expit(-y * s * t)) for s in length_laws.SCALES])
+    )
+    found = know(loss, 1.0, constant=origin).choose(slopes, 1e-4, free)
+    best = min(measure(s) for s in length_laws.CANDIDATES)
+    assert measure(found) - best < 0.1 * (measure(0.0) - best) + 1e-3

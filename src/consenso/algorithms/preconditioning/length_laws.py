@@ -13,7 +13,8 @@ scores of the constant model and t what the model adds to them,
 What is expected of a loss along a model is that of t with a normal law of size `size` and labels whose odds are those
 of a model of the length s*: its slope at s is m(s) - m(s*), m(s) = E <t, probabilities at o + s t>, which the released
 slopes tell as far as their noise lets them. A model that noise made has s* = 0, and becomes the constant one. Slopes
-far from s* need not follow that law (DISCREPANCY): with little noise those around s* decide.
+need not follow that law (DISCREPANCY): what noise does not explain of the difference is added to the law's slopes, so
+that with little noise the released ones decide.
 
 Shortening t weighs records by how large their scores are, not by whether they are right: where odds are right for
 scores of every size the best length does not change. `reach` is as wide as noise allows, so that with little noise
@@ -183,19 +184,32 @@ class Lengths:
     lengths: Array
     weights: Array
     longest: float  # to which scores of a record are shortened
+    odds: float = 0.0  # logarithm of those of the positive label, where margins are asked for
 
     def choose(self, slopes: Array, noise: float, penalty: Callable[[Array], Array]) -> float:
         """The length of least expected loss, by mean slopes of this noise and the penalties of lengths."""
         laws, prior = self._make_laws(), self._weigh_lengths()
-        fits, noise = [], max(noise, EXACT * self.size)
+        fits, missed, noise = [], [], max(noise, EXACT * self.size)
         for law, step in zip(laws, STEPS, strict=True):
-            spread = noise**2 + (DISCREPANCY * law.slopes) ** 2
-            fit = np.sum((slopes - law.slopes) ** 2 / spread + np.log(spread), axis=1)
+            apart, allowed = slopes - law.slopes, (DISCREPANCY * law.slopes) ** 2
+            spread = noise**2 + allowed
+            fit = np.sum(apart**2 / spread + np.log(spread), axis=1)
             fits.append(prior - 0.5 * step**2 - 0.5 * fit)
+            missed.append(apart * allowed / spread)
         weights = np.exp(np.array(fits) - np.max(fits))
         weights /= weights.sum()
         expected = sum(law.expect(known) for law, known in zip(laws, weights, strict=True))
-        return float(CANDIDATES[np.argmin(expected + penalty(CANDIDATES))])
+        off = np.einsum("sl,slk->k", weights, np.array(missed))
+        return float(CANDIDATES[np.argmin(expected + self._add_up(off) + penalty(CANDIDATES))])
+
+    def _add_up(self, off: Array) -> Array:
+        """What losses (lengths,) are above those of a law, if slopes are off by so much at SCALES.
+
+        At length 0 the larger class lies on the kink of a hinge, where slopes jump: what is off there is off only there.
+        """
+        first = 0 if self.loss.is_likelihood else 1
+        slopes = np.interp(CANDIDATES, SCALES[first:], off[first:])
+        return np.append(0.0, np.cumsum((slopes[1:] + slopes[:-1]) / 2 * np.diff(CANDIDATES)))
 
     def _weigh_lengths(self) -> Array:
         """Logarithms of the weights of CANDIDATES: lengths, or odds of margins, of which nothing is known."""
@@ -210,8 +224,8 @@ class Lengths:
         """One for each of STEPS."""
         if self.loss.is_likelihood:
             return Law.of_odds(self.size, self.constant, self.longest)
-        constant = float(self.constant[0])
-        return [Law.of_margins(each * self.size, each * self.mean, constant, self.longest) for each in SIZES]
+        origin = float(self.constant[0])
+        return [Law.of_margins(each * self.size, each * self.mean, origin, self.odds, self.longest) for each in SIZES]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -246,21 +260,27 @@ class Law:
         return laws
 
     @classmethod
-    def of_margins(cls, size: float, mean: float, constant: float, longest: float) -> Law:
-        """Of a hinge, where log-odds of labels are each of CANDIDATES times the scores."""
-        t = mean + math.sqrt(max(size**2 - mean**2, 0.0)) * NORMAL
+    def of_margins(cls, size: float, mean: float, constant: float, odds: float, longest: float) -> Law:
+        """Of a hinge, where log-odds of labels are each of CANDIDATES times the scores, and in all as many as counted.
+
+        odds: logarithm of those of all records. Where scores spread them, the middle ones are as much further from even
+        (MacKay 1992: a logistic function is nearly a normal law's).
+        """
+        spread = math.sqrt(max(size**2 - mean**2, 0.0))
+        t = mean + spread * NORMAL
         weights = t * longest / np.maximum(np.abs(t), longest)
-        odds = expit(constant + CANDIDATES[:, None] * (t - mean))  # of the positive label, (odds, draws)
+        middle = odds * np.sqrt(1 + math.pi / 8 * (CANDIDATES * spread) ** 2)
+        likely = expit(middle[:, None] + CANDIDATES[:, None] * (t - mean))  # the positive label, (odds, draws)
         scores = constant + SCALES[:, None] * t
         wrong = np.where(scores > -1, weights, 0.0), np.where(scores < 1, weights, 0.0)
 
         def expect(known: Array) -> Array:
-            positive, scores = known @ odds, constant + CANDIDATES[:, None] * t
+            positive, scores = known @ likely, constant + CANDIDATES[:, None] * t
             hinges = np.maximum(0.0, 1 + scores), np.maximum(0.0, 1 - scores)
             found = ((known.sum() - positive) @ hinges[0].T + positive @ hinges[1].T) / DRAWS
             return np.asarray(found - found[0])
 
-        return cls(slopes=((1 - odds) @ wrong[0].T - odds @ wrong[1].T) / DRAWS, expect=expect)
+        return cls(slopes=((1 - likely) @ wrong[0].T - likely @ wrong[1].T) / DRAWS, expect=expect)
 
 
 def _average_scores(origin: Array, along: Array) -> tuple[Array, Array]:

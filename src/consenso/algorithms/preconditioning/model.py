@@ -122,6 +122,7 @@ class WhitenedModel(WhitenedSettings):
             size=size,
             mean=mean,
             constant=hub.origin[-facts.problem.outputs :] * self.constant,
+            odds=hub.odds,
             lengths=factors / max(float(weights @ factors), np.finfo(float).tiny),
             weights=weights,
             longest=length_laws.longest_scores(reach, facts.problem.loss),

@@ -54,6 +54,7 @@ class WhitenedSteps(WhitenedModel):
             momentum=0.0,
             variance=0.0,
             origin=zero,
+            odds=0.0,
             spread=1.0,
             size=1.0,
             filled=1.0,
@@ -89,7 +90,7 @@ class WhitenedSteps(WhitenedModel):
         # Losses of labels are flat at the constant model of a rare class, and steps from there are short; but from zero
         # they do not get to that of a very rare one.
         start = origin if self._starts_at_counts(problem) else hub.x
-        hub = replace(hub, origin=origin, x=start, before=start, spread=min(1.0, spread / unit))
+        hub = replace(hub, origin=origin, x=start, before=start, odds=found.odds, spread=min(1.0, spread / unit))
         if problem.loss.targets == "real" and not self.smoothing:
             hub = replace(hub, size=hub.spread)
         return hub if self.moment_releases else self._ready(facts, hub)

@@ -84,6 +84,7 @@ class ConstantModel:
 
     scores: Array  # (outputs,)
     spread: float  # of real targets around the score; 1 for labels
+    odds: float = 0.0  # logarithm of those of the positive one of two labels
 
 
 def bins_of(problem: Problem, real: int = BINS) -> int:
@@ -156,11 +157,12 @@ def read_constant_model(problem: Problem, counts: Array, noise: float) -> Consta
     logs = np.log(shares)
     if problem.loss.targets == "class":
         return ConstantModel(logs - logs.mean(), 1.0)
+    odds = float(logs[1] - logs[0])
     if not problem.loss.is_likelihood:
         # A hinge has the larger class as its constant model, at its margin: as likely as it is the larger one.
         sure = (counts[1] - counts[0]) / max(2 * noise, 1e-6)
-        return ConstantModel(np.array([math.erf(sure)]), 1.0)
-    return ConstantModel(np.array([logs[1] - logs[0]]), 1.0)
+        return ConstantModel(np.array([math.erf(sure)]), 1.0, odds)
+    return ConstantModel(np.array([odds]), 1.0, odds)
 
 
 def estimate_shares(seen: Array, noise: float) -> Array:

@@ -53,6 +53,7 @@ class Hub:
     momentum: float  # by which part of the last step the next one goes on
     variance: float  # of scores that the first gradient spoke for
     origin: Array  # the constant model, from which steps start and to which the model is shrunk
+    odds: float  # logarithm of the counted odds of the positive one of two labels
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
     size: float  # of slopes at the model, a standard deviation over their limit; 1 where nothing is known
     filled: float  # mean squared length of rows without their constant, over its bound
