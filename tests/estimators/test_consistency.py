@@ -203,6 +203,25 @@ def test_generous_target_bounds_cost_little(name: str) -> None:
     assert share_lost(name, 2, 3.0, targets=10.0) < 1e-2
 
 
+@pytest.mark.parametrize("share", [0.03, 0.08])
+def test_a_rare_label_is_learnt_by_a_hinge(share: float) -> None:
+    # Its length was measured by a law of labels that are alike, which said that no model is better than any, at any
+    # budget: all records got the larger class.
+    rng = np.random.default_rng(9)
+    y = (rng.random(3000) < share).astype(int)
+    rows = rng.normal(size=(3000, 6)) + 2.5 * y[:, None] * [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    bound = float(np.linalg.norm(rows, axis=1).max())
+
+    def measure(epsilon: float, **own: Any) -> float:
+        made = consenso.PrivateLinearSVC(epsilon=epsilon, row_bound=bound, classes=[0, 1], random_state=0, **own)
+        return loss("PrivateLinearSVC", made.fit(rows, y).decision_function(rows), y)
+
+    constant, exact = 2 * float(y.mean()), measure(float("inf"), alpha=1e-9)
+    for epsilon, lost in ((3.0, 0.4), (30.0, 0.05), (100.0, 0.05)):
+        found = measure(epsilon, adjacency="add-remove", records=len(y))
+        assert found - exact < lost * (constant - exact)
+
+
 @pytest.mark.parametrize("name", ["PrivateLasso", "PrivateElasticNet", "PrivateLADRegressor"])
 def test_sparse_answers_stay_sparse_and_find_what_matters(name: str) -> None:
     rows = RNG.normal(size=(4000, 30))

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtr, ndtri
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
@@ -71,6 +71,8 @@ OPTIMISM_NOISE = 2.0
 # Draws of a normal law.
 DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
+# Of a hinge: log-odds of labels for a score of 1, and which draws are enough.
+ODDS, FEW = np.append(0.0, 2.0 ** np.linspace(-5, 6, 89)), slice(2, None, 4)
 # Slopes are not told more exactly than this part of the size of scores.
 EXACT = 1e-6
 # The most that the roundings of a shortened vector add to its length.
@@ -205,16 +207,17 @@ class Lengths:
     def _add_up(self, off: Array) -> Array:
         """What losses (lengths,) are above those of a law, if slopes are off by so much at SCALES.
 
-        At length 0 the larger class lies on the kink of a hinge, where slopes jump: what is off there is off only there.
+        Beyond the largest a log loss goes on, while slopes of a hinge change where margins are met. At length 0 the
+        larger class lies on its kink, where slopes jump: what is off there is so only there.
         """
         first = 0 if self.loss.is_likelihood else 1
-        slopes = np.interp(CANDIDATES, SCALES[first:], off[first:])
+        slopes = np.interp(CANDIDATES, SCALES[first:], off[first:], right=None if self.loss.is_likelihood else 0.0)
         return np.append(0.0, np.cumsum((slopes[1:] + slopes[:-1]) / 2 * np.diff(CANDIDATES)))
 
     def _weigh_lengths(self) -> Array:
-        """Logarithms of the weights of CANDIDATES: lengths, or odds of margins, of which nothing is known."""
+        """Logarithms of the weights of CANDIDATES; of ODDS, of which nothing is known, where margins are asked for."""
         if not self.loss.is_likelihood:
-            return np.zeros(len(CANDIDATES))
+            return np.zeros(len(ODDS))
         logs, tiny = np.log(np.maximum(CANDIDATES, CANDIDATES[1] / 2)), np.finfo(float).tiny
         apart = (logs[:, None] - np.log(np.maximum(self.lengths, CANDIDATES[1] / 2))) / UNSURE
         prior: Array = np.log(np.exp(-0.5 * apart**2) @ self.weights + tiny)
@@ -261,26 +264,27 @@ class Law:
 
     @classmethod
     def of_margins(cls, size: float, mean: float, constant: float, odds: float, longest: float) -> Law:
-        """Of a hinge, where log-odds of labels are each of CANDIDATES times the scores, and in all as many as counted.
+        """Of a hinge, where scores of each label have a normal law and log-odds of labels are each of ODDS times them.
 
-        odds: logarithm of those of all records. Where scores spread them, the middle ones are as much further from even
-        (MacKay 1992: a logistic function is nearly a normal law's).
+        odds: logarithm of those of all records. Both laws have the spread w, and their middles the distance d = ODDS
+        w^2, so that the spread of all scores tells w.
         """
-        spread = math.sqrt(max(size**2 - mean**2, 0.0))
-        t = mean + spread * NORMAL
-        weights = t * longest / np.maximum(np.abs(t), longest)
-        middle = odds * np.sqrt(1 + math.pi / 8 * (CANDIDATES * spread) ** 2)
-        likely = expit(middle[:, None] + CANDIDATES[:, None] * (t - mean))  # the positive label, (odds, draws)
-        scores = constant + SCALES[:, None] * t
-        wrong = np.where(scores > -1, weights, 0.0), np.where(scores < 1, weights, 0.0)
-
-        def expect(known: Array) -> Array:
-            positive, scores = known @ likely, constant + CANDIDATES[:, None] * t
-            hinges = np.maximum(0.0, 1 + scores), np.maximum(0.0, 1 - scores)
-            found = ((known.sum() - positive) @ hinges[0].T + positive @ hinges[1].T) / DRAWS
-            return np.asarray(found - found[0])
-
-        return cls(slopes=((1 - likely) @ wrong[0].T - likely @ wrong[1].T) / DRAWS, expect=expect)
+        positive, square = float(expit(odds)), max(size**2 - mean**2, (EXACT * size) ** 2)
+        apart = 4 * positive * (1 - positive) * ODDS**2 * square
+        spread = np.sqrt(square * 2 / (1 + np.sqrt(1 + apart)))  # within a label, (odds,)
+        signs, shares = np.array([1.0, -1.0]), np.array([positive, 1 - positive])
+        middles = mean + signs[:, None] * (1 - shares[:, None]) * ODDS * spread**2  # (labels, odds)
+        t = middles[..., None] + spread[:, None] * NORMAL[FEW]
+        weights = signs[:, None, None] * t * longest / np.maximum(np.abs(t), longest)
+        margins = signs[:, None, None] * (constant + np.multiply.outer(SCALES, t))
+        slopes = -np.einsum("l,lod,klod->ok", shares, weights, margins < 1) / t.shape[-1]
+        # Of a margin with a normal law what it lacks on average is Z Phi(Z / W) + W phi(Z / W).
+        lack = 1 - signs[:, None, None] * (constant + np.multiply.outer(middles, CANDIDATES))
+        width = np.maximum(np.multiply.outer(spread, CANDIDATES), np.finfo(float).tiny)
+        z = np.clip(lack / width, -40.0, 40.0)  # beyond, all or none of them lack
+        hinges = lack * ndtr(z) + width * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+        losses = np.einsum("l,loc->oc", shares, hinges)
+        return cls(slopes=slopes, expect=partial(np.dot, b=losses - losses[:, :1]))
 
 
 def _average_scores(origin: Array, along: Array) -> tuple[Array, Array]:
