@@ -111,14 +111,15 @@ def draw() -> list[str]:
     found: list[str] = []
     for name in list_names(PACKAGES):
         table = read_table(name)
-        if table is not None and 0.03 <= _explain(*table) <= 0.99:
+        if table is not None and 0.03 <= explain(*table) <= 0.99:
             found.append(name)
         if len(found) == 2 * EACH:
             break
     return found
 
 
-def _explain(X: Any, y: Any) -> float:
+def explain(X: Any, y: Any) -> float:
+    """The part of the variance of the targets that a linear fit explains."""
     X = np.column_stack([X, np.ones(len(y))])
     return float(1 - np.var(y - X @ np.linalg.lstsq(X, y, rcond=None)[0]) / np.var(y))
 

@@ -13,8 +13,8 @@ scores of the constant model and t what the model adds to them,
 What is expected of a loss along a model is that of t with a normal law of size `size` and labels whose odds are those
 of a model of the length s*: its slope at s is m(s) - m(s*), m(s) = E <t, probabilities at o + s t>, which the released
 slopes tell as far as their noise lets them. A model that noise made has s* = 0, and becomes the constant one. Slopes
-need not follow that law (DISCREPANCY): what noise does not explain of the difference is added to the law's slopes, so
-that with little noise the released ones decide.
+far from s* need not follow that law (DISCREPANCY): with little noise those around s* decide. Those of a hinge are what
+was released, as far as noise does not explain how far that is from the law: with little noise they decide.
 
 Shortening t weighs records by how large their scores are, not by whether they are right: where odds are right for
 scores of every size the best length does not change. `reach` is as wide as noise allows, so that with little noise
@@ -175,6 +175,16 @@ def _sum_shortened(f: Cohort, along: Array, reach: float, step: float) -> IntArr
     return out
 
 
+def add_up_slopes(off: Array) -> Array:
+    """What hinges (lengths,) are above those of a law, if slopes are off by so much at SCALES.
+
+    At length 0 the larger class lies on the kink, where slopes jump: what is off there is so only there. Beyond the
+    largest scale slopes change where margins are met.
+    """
+    slopes = np.interp(CANDIDATES, SCALES[1:], off[1:], right=0.0)
+    return np.append(0.0, np.cumsum((slopes[1:] + slopes[:-1]) / 2 * np.diff(CANDIDATES)))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lengths:
     """What is known of the best length of a model before it is measured: each of `lengths` with its weight."""
@@ -201,18 +211,9 @@ class Lengths:
         weights = np.exp(np.array(fits) - np.max(fits))
         weights /= weights.sum()
         expected = sum(law.expect(known) for law, known in zip(laws, weights, strict=True))
-        off = np.einsum("sl,slk->k", weights, np.array(missed))
-        return float(CANDIDATES[np.argmin(expected + self._add_up(off) + penalty(CANDIDATES))])
-
-    def _add_up(self, off: Array) -> Array:
-        """What losses (lengths,) are above those of a law, if slopes are off by so much at SCALES.
-
-        Beyond the largest a log loss goes on, while slopes of a hinge change where margins are met. At length 0 the
-        larger class lies on its kink, where slopes jump: what is off there is so only there.
-        """
-        first = 0 if self.loss.is_likelihood else 1
-        slopes = np.interp(CANDIDATES, SCALES[first:], off[first:], right=None if self.loss.is_likelihood else 0.0)
-        return np.append(0.0, np.cumsum((slopes[1:] + slopes[:-1]) / 2 * np.diff(CANDIDATES)))
+        if not self.loss.is_likelihood:
+            expected = expected + add_up_slopes(np.einsum("sl,slk->k", weights, np.array(missed)))
+        return float(CANDIDATES[np.argmin(expected + penalty(CANDIDATES))])
 
     def _weigh_lengths(self) -> Array:
         """Logarithms of the weights of CANDIDATES; of ODDS, of which nothing is known, where margins are asked for."""
