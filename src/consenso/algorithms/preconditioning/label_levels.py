@@ -27,8 +27,13 @@ NOTHING = 0.5
 
 def weigh_variances(loss: Loss) -> Array:
     """Logarithms of prior weights of VARIANCES: a hinge asks for margins of 1, where log-odds of 4 are called for."""
-    prior: Array = -2 * np.log(np.maximum(VARIANCES / (LARGEST if loss.is_likelihood else LARGEST_MARGIN), 1.0))
-    return prior
+    return fall_beyond(VARIANCES, LARGEST if loss.is_likelihood else LARGEST_MARGIN)
+
+
+def fall_beyond(variances: Array, largest: float) -> Array:
+    """Logarithms of weights that are even up to the largest variance and fall as the square beyond."""
+    weights: Array = -2 * np.log(np.maximum(variances / largest, 1.0))
+    return weights
 
 
 def list_variances(loss: Loss) -> tuple[Array, Array]:

@@ -33,6 +33,7 @@ from functools import partial, reduce
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
+from consenso.algorithms.preconditioning.label_levels import LARGEST, NOTHING, fall_beyond
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.losses import Loss
@@ -216,9 +217,10 @@ class Lengths:
         return float(CANDIDATES[np.argmin(expected + penalty(CANDIDATES))])
 
     def _weigh_lengths(self) -> Array:
-        """Logarithms of the weights of CANDIDATES; of ODDS, of which nothing is known, where margins are asked for."""
+        """Logarithms of the weights of CANDIDATES; of ODDS, as those of log-odds with a log loss, for margins."""
         if not self.loss.is_likelihood:
-            return np.zeros(len(ODDS))
+            odds = fall_beyond(ODDS[1:] ** 2 * (self.size**2 - self.mean**2), LARGEST)
+            return np.append(math.log(NOTHING), math.log(1 - NOTHING) + odds - np.log(np.exp(odds).sum()))
         logs, tiny = np.log(np.maximum(CANDIDATES, CANDIDATES[1] / 2)), np.finfo(float).tiny
         apart = (logs[:, None] - np.log(np.maximum(self.lengths, CANDIDATES[1] / 2))) / UNSURE
         prior: Array = np.log(np.exp(-0.5 * apart**2) @ self.weights + tiny)
