@@ -55,6 +55,29 @@ def targets_of(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("told", ["very different sizes", "far from 0"])
+def test_a_row_has_the_score_of_what_a_declared_bound_leaves_of_it(name, told) -> None:
+    # Columns are moved into ranges, or by their means. A column that is the same in all rows was not in those that the
+    # bound shortens, and its coefficient, of which no record had spoken, made predictions of thousands of targets.
+    rng = np.random.default_rng(8)
+    scores = rng.standard_t(2, size=(4000, 2))
+    sizes, middle, same = ([1.0, 3e-3], 0.0, 1e-3) if told == "very different sizes" else ([0.1, 0.1], 20.0, 15.0)
+    rows = np.column_stack([scores * sizes + middle, np.full(4000, same)])
+    y = (scores.sum(axis=1) > 0).astype(int) if name in NAMES[:2] else np.clip(scores.sum(axis=1), -9, 9)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    bound = float(np.median(lengths))
+    extra = {} if name in NAMES[:2] else {"target_bound": 10.0}
+    model = made(name, epsilon=3.0, row_bound=bound, adjacency="add-remove", records=4000, **extra).fit(rows, y)
+    assert told in model.notes_[0]
+    rows[:3] *= [[1e3], [1e160], [1e200]]
+    lengths = np.abs(rows).max(axis=1, keepdims=True)
+    lengths *= np.linalg.norm(rows / lengths, axis=1, keepdims=True)
+    short = rows * np.minimum(1.0, bound / lengths)
+    score = model.decision_function if name in NAMES[:2] else model.predict
+    np.testing.assert_allclose(score(short), score(rows), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_long_rows_are_shortened_in_predict_as_in_fit(name) -> None:
     rows = RNG.normal(size=(400, 3)) * [1.0, 3.0, 1.0]
     extra = {"target_bound": 5.0} if name not in NAMES[:2] else {}

@@ -139,6 +139,7 @@ def find_declared(
     if columns is None:
         leave_share(shares.lengths, stages)
         return None
+    columns = replace(columns, within=row_bound)
     return ChangedRows(rows=find_lengths(records, columns, shares.lengths, stages), why=why, how=how)
 
 

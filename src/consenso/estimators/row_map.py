@@ -10,20 +10,22 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.rows import BLOCK_NUMBERS, Layout, Rows
-from consenso.shards.intake import bound_rows, shrink_factors
+from consenso.shards.intake import bound_rows, shrink_factors, squared_norms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
     """How columns are brought to one scale: x is moved into [low, high] and becomes (x - center) / scale.
 
-    low, high, center, scale: (features,). scale is positive.
+    low, high, center, scale: (features,). scale is positive. within: the bound to which rows are shortened before,
+    where one was declared: a row and what is left of it by that bound have the same score.
     """
 
     low: Array
     high: Array
     center: Array
     scale: Array
+    within: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +45,10 @@ class RowMap:
         length = max(1, BLOCK_NUMBERS // max(1, X.shape[1]))
         for start in range(0, X.shape[0], length):
             block = slice(start, start + length)
-            out[block] = (np.clip(X[block], low, high) - center) / scale
+            rows = X[block]
+            if self.columns.within is not None:
+                rows = _shorten(rows, self.columns.within)
+            out[block] = (np.clip(rows, low, high) - center) / scale
         return out
 
     def score(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
@@ -70,6 +75,17 @@ class RowMap:
             return coefficients, intercepts
         own = coefficients / self.columns.scale[:, None]
         return own, intercepts - self.columns.center @ own
+
+
+def _shorten(rows: Any, bound: float) -> Array:
+    """Rows of at most this length, up to rounding; they are shortened once more, exactly, on the scales of the map."""
+    shrink = shrink_factors(rows, bound)
+    short: Array = rows * shrink[:, None]
+    far = np.flatnonzero(shrink == 0)
+    if far.size:  # rows whose squared length is more than a number can be
+        part = rows[far] / np.abs(rows[far]).max(axis=1, keepdims=True)
+        short[far] = part * (bound / np.sqrt(squared_norms(part)))[:, None]
+    return short
 
 
 def _multiply(rows: Any, table: Array) -> Array:
