@@ -1,8 +1,8 @@
 """`python -m benchmarks.utility.development`: the default, with nothing set, beside the best tuned rival, set by set.
 
     python -m benchmarks.utility.development --sets breast,digits --epsilon 0.5 --epsilon 3
-    python -m benchmarks.utility.development --page docs/solvers-measured.md   # all cells, and the table of that page
-    python -m benchmarks.utility.development --sets breast --page docs/solvers-measured.md   # one line of it
+    python -m benchmarks.utility.development --page docs/solvers.md   # all cells, and the table of that page
+    python -m benchmarks.utility.development --sets breast --page docs/solvers.md   # one line of it
 
 Rivals are those of `rivals.csv` beside this file: of each set and budget the loss of the best of noisy descent (plain,
 momentum, Adam), objective perturbation, double-noise Newton, output perturbation, AdaSSP, Frank-Wolfe and a constant,
@@ -94,11 +94,20 @@ def collect(
     return done
 
 
-def judge(losses: list[float], rival: Rival) -> str:
-    """Won, even or lost."""
+def judge(losses: list[float], rival: Rival, errors: float = ERRORS) -> str:
+    """Won, even or lost, by so many standard errors."""
     error = math.hypot(float(np.std(losses, ddof=1)) / math.sqrt(len(losses)), rival.error)
     apart = float(np.mean(losses)) - rival.mean
-    return "won" if apart < -ERRORS * error else "lost" if apart > ERRORS * error else "even"
+    return "won" if apart < -errors * error else "lost" if apart > errors * error else "even"
+
+
+def count_by_one_error(done: dict[str, list[float]]) -> str:
+    """Verdicts by one standard error, over all cells that have rivals."""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for (name, epsilon), rival in read_rivals(RIVALS).items():
+        if name in SETS and epsilon in EPSILONS:
+            counts[judge(done[f"{name} {epsilon:g}"], rival, 1.0)] += 1
+    return "By one standard error: " + ", ".join(f"{verdict} {count}" for verdict, count in counts.items()) + "."
 
 
 def judge_cells(names: list[str], epsilons: list[float], done: dict[str, list[float]]) -> dict[str, list[str]]:
@@ -155,7 +164,10 @@ def main() -> None:
     if asked.page is not None:
         if epsilons != list(EPSILONS):
             raise SystemExit(f"--page: its lines have cells for {EPSILONS}; leave --epsilon out.")
-        write_into(asked.page, "\n".join(tabulate({**read_cells(asked.page), **cells}, epsilons)), MARKERS)
+        lines = tabulate({**read_cells(asked.page), **cells}, epsilons)
+        if set(names) == set(SETS):
+            lines.append(count_by_one_error(collect(names, epsilons, asked.seeds, asked.fits)))
+        write_into(asked.page, "\n".join(lines), MARKERS)
 
 
 if __name__ == "__main__":

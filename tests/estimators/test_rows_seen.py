@@ -505,7 +505,7 @@ def test_a_declared_bound_does_not_hide_columns_that_are_far_below_others() -> N
     assert _names(model) == [ASKED, "histograms of columns", "lengths of rows"]
     assert model.score(rows, labels) > 0.85, "with the income alone it is 0.6"
     assert _declared(bounds="public").fit(rows, labels).score(rows, labels) < 0.7
-    assert "instead of row_bound" in model.notes_[0]
+    assert "after they were shortened to row_bound" in model.notes_[0]
     assert model.row_bound_ < 100
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
     # Coefficients are in the units of the columns.

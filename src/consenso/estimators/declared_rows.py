@@ -95,7 +95,7 @@ class ChangedRows:
         return (
             f"{self.why}, so that most would be lost in the noise: columns are {self.how} and rows shortened to the "
             f"2-norm {self.rows.row_bound:.4g} there, in fit and in predict, by what was found in the data for "
-            f"{share:.1%} of the squared budget, instead of row_bound."
+            f"{share:.1%} of the squared budget, after they were shortened to row_bound."
         )
 
 
