@@ -10,7 +10,14 @@ import pytest
 
 from consenso import PrivateHuberRegressor, PrivateLogisticRegression, PrivateRidge
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.algorithms.preconditioning.label_levels import estimate_variance, move_to_constant, visible_share
+from consenso.algorithms.preconditioning.label_levels import (
+    REFUTED,
+    drop_common_part,
+    estimate_variance,
+    move_to_constant,
+    refute_nothing,
+    visible_share,
+)
 from consenso.algorithms.preconditioning.noise_levels import (
     FIRST_CLIP,
     LEAST_CLIP,
@@ -419,3 +426,25 @@ def test_expected_excess_falls_with_budget_and_records_and_names_what_is_chosen(
     assert forecast(1e-4).share_lost == 1.0
     assert forecast(1.0, parties=100).excess > 50 * forecast(1.0).excess  # every party adds its own noise
     assert forecast(1.0, adjacency="replace-one").excess == pytest.approx(4 * forecast(1.0).excess)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(classes=4)], ids=lambda loss: loss.name)
+def test_a_first_gradient_refutes_that_rows_tell_nothing_and_never_says_that_they_do(loss) -> None:
+    rng = np.random.default_rng(0)
+    signal = np.zeros(20 * loss.outputs)
+    signal[0] = 0.5
+
+    def draw(noise: float, size: float) -> list[float]:
+        gradients = size * signal + noise * rng.normal(size=(200, len(signal)))
+        apart = (drop_common_part(each, loss.outputs) for each in gradients)
+        return [refute_nothing(each, noise, 0.25, loss, 1.0) for each in apart]
+
+    # Noise that hides the signal, and less and less of it.
+    told = [float(np.mean(draw(noise, 1.0))) for noise in (1.0, 0.1, 0.06, 0.003)]
+    assert -1 < told[0] <= 0
+    assert told[0] > told[1] > told[2] > told[3] == REFUTED
+    # Of noise alone few draws look like anything.
+    alone = np.array([draw(noise, 0.0) for noise in (1.0, 0.1, 0.01)])
+    assert np.mean(alone < -2) < 0.05
+    assert alone.max() <= 0
+    assert refute_nothing(signal, 0.0, 0.25, loss, 1.0) == REFUTED

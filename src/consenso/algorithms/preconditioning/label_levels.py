@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from consenso.arrays import Array
 from consenso.losses import Loss
@@ -21,8 +21,12 @@ from consenso.metric import Metric
 # Variances of scores that are called for: even over orders of magnitude up to LARGEST, then falling as their square.
 SMALLEST, LARGEST, LARGEST_MARGIN, BEYOND, GRID = 1 / 16, 16.0, 1.0, 1e4, 200
 VARIANCES = np.geomspace(SMALLEST, BEYOND, GRID)
-# How likely it is before that rows tell nothing of labels.
-NOTHING = 0.5
+# How likely it is before that rows tell nothing of labels. Noise moves as many scores of a record as there are classes,
+# and few records of several classes need a stronger doubt: the least, in tenths, with which six random tables that
+# were above the constant model keep to 0.01 or nearly so (docs/solvers-measured.md).
+NOTHING, NOTHING_OF_CLASSES = 0.5, 0.8
+# A gradient whose squared length is so many times that of its noise leaves no doubt, and what is left of any.
+CLEAR, REFUTED = 100.0, -50.0
 
 
 def weigh_variances(loss: Loss) -> Array:
@@ -38,9 +42,9 @@ def fall_beyond(variances: Array, largest: float) -> Array:
 
 def list_variances(loss: Loss) -> tuple[Array, Array]:
     """Variances of scores that a model may be about, and logarithms of their weights: it may be about nothing."""
-    prior = weigh_variances(loss)
-    rest = prior - np.log(np.sum(np.exp(prior))) + math.log(1 - NOTHING)
-    return np.append(0.0, VARIANCES), np.append(math.log(NOTHING), rest)
+    prior, nothing = weigh_variances(loss), NOTHING if loss.outputs == 1 else NOTHING_OF_CLASSES
+    rest = prior - np.log(np.sum(np.exp(prior))) + math.log(1 - nothing)
+    return np.append(0.0, VARIANCES), np.append(math.log(nothing), rest)
 
 
 def estimate_variance(gradient: Array, noise: float, curvature: float, loss: Loss, seen: float) -> float:
@@ -48,19 +52,37 @@ def estimate_variance(gradient: Array, noise: float, curvature: float, loss: Los
 
     seen: the part of the variance that shows in the gradient (`visible_share`).
     """
-    outputs = max(loss.outputs - 1, 1)
-    power, dim, scale = float(gradient @ gradient), len(gradient) // loss.outputs * outputs, curvature**2 * outputs
-    if noise == 0 or power > 100 * dim * noise**2:
+    power, dim, scale = _measure_power(gradient, curvature, loss)
+    if noise == 0 or power > CLEAR * dim * noise**2:
         return (power - dim * noise**2) / scale
     guesses = seen * VARIANCES
-    deviations = 2 * dim * noise**4 + 4 * noise**2 * scale * guesses
-    fit = (
-        weigh_variances(loss)
-        - 0.5 * (power - dim * noise**2 - scale * guesses) ** 2 / deviations
-        - 0.5 * np.log(deviations)
-    )
+    fit = weigh_variances(loss) + _fit_power(power, dim, scale, noise, guesses)
     weights = np.exp(fit - fit.max())
     return float(weights @ guesses / weights.sum())
+
+
+def refute_nothing(gradient: Array, noise: float, curvature: float, loss: Loss, seen: float) -> float:
+    """The logarithm by which this gradient makes it less likely that rows tell nothing; 0 where it does not."""
+    power, dim, scale = _measure_power(gradient, curvature, loss)
+    if noise == 0 or power > CLEAR * dim * noise**2:
+        return REFUTED
+    prior = weigh_variances(loss)
+    something = prior - logsumexp(prior) + _fit_power(power, dim, scale, noise, seen * VARIANCES)
+    nothing = float(_fit_power(power, dim, scale, noise, np.zeros(1))[0])
+    return min(0.0, max(REFUTED, nothing - float(logsumexp(something))))
+
+
+def _measure_power(gradient: Array, curvature: float, loss: Loss) -> tuple[float, int, float]:
+    """Its squared length, its numbers, and the squared length that scores of the variance 1 add."""
+    outputs = max(loss.outputs - 1, 1)
+    return float(gradient @ gradient), len(gradient) // loss.outputs * outputs, curvature**2 * outputs
+
+
+def _fit_power(power: float, dim: int, scale: float, noise: float, variances: Array) -> Array:
+    """Logarithms of how likely a squared length is, for scores of these variances."""
+    deviations = 2 * dim * noise**4 + 4 * noise**2 * scale * variances
+    fit: Array = -0.5 * (power - dim * noise**2 - scale * variances) ** 2 / deviations - 0.5 * np.log(deviations)
+    return fit
 
 
 def shares_of(scores: Array) -> Array:

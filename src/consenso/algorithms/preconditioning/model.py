@@ -289,4 +289,6 @@ class WhitenedModel(WhitenedSettings):
         if problem.loss.targets == "real":
             most = self._target_variance(facts, hub)
             return found.find_factors(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
-        return found.find_factors(*label_levels.list_variances(problem.loss))
+        variances, weights = label_levels.list_variances(problem.loss)
+        weights[0] += hub.refuted
+        return found.find_factors(variances, weights)

@@ -53,6 +53,7 @@ class WhitenedSteps(WhitenedModel):
             step=noise_levels.STEP,
             momentum=0.0,
             variance=0.0,
+            refuted=0.0,
             origin=zero,
             odds=0.0,
             spread=1.0,
@@ -227,8 +228,8 @@ class WhitenedSteps(WhitenedModel):
                 # The gradient of clipped residuals understates what a model explains, which is at most all there is.
                 variance = self._target_variance(facts, hub)
             else:
-                variance = self._score_variance(facts, hub, gradient, noise)
-                hub = replace(hub, momentum=self._label_momentum(facts, hub))
+                variance, refuted = self._read_first_gradient(facts, hub, gradient, noise)
+                hub = replace(hub, momentum=self._label_momentum(facts, hub), refuted=refuted)
             hub = replace(hub, variance=variance)
         before = hub.gradient
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
@@ -264,7 +265,8 @@ class WhitenedSteps(WhitenedModel):
         smooth, noise = facts.problem.loss.is_likelihood, self._noise(facts, hub) / bent
         return shrinking.choose_momentum(rates, hub.shares, noise, hub.steps, smooth=smooth)
 
-    def _score_variance(self, facts: PublicFacts, hub: Hub, gradient: Array, noise: float) -> float:
+    def _read_first_gradient(self, facts: PublicFacts, hub: Hub, gradient: Array, noise: float) -> tuple[float, float]:
+        """The variance of scores that it speaks for, and how far it refutes that there is none."""
         outputs = facts.problem.outputs
         if self.counts and self.constant and facts.problem.loss.is_likelihood and not hub.x.any():
             scores = hub.origin[-outputs:] * self.constant
@@ -272,7 +274,8 @@ class WhitenedSteps(WhitenedModel):
         seen = label_levels.visible_share(hub.metric, facts.problem.features)
         # At the constant model of a rare label the loss bends less than it will.
         curvature = self._later_curvature(facts, hub) * self._measure_flatness(facts, hub)
-        return label_levels.estimate_variance(gradient, noise, curvature, facts.problem.loss, seen)
+        read = gradient, noise, curvature, facts.problem.loss, seen
+        return label_levels.estimate_variance(*read), label_levels.refute_nothing(*read)
 
     def findings(self, facts: PublicFacts, hub: Hub) -> Mapping[str, float]:
         """Where residuals were clipped in the end, in the units of the targets."""

@@ -52,6 +52,7 @@ class Hub:
     step: float  # relative to the inverse curvature
     momentum: float  # by which part of the last step the next one goes on
     variance: float  # of scores that the first gradient spoke for
+    refuted: float  # logarithm by which it made it less likely that rows tell nothing of labels
     origin: Array  # the constant model, from which steps start and to which the model is shrunk
     odds: float  # logarithm of the counted odds of the positive one of two labels
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
