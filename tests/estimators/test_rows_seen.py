@@ -58,7 +58,8 @@ def targets_of(name):
 @pytest.mark.parametrize("told", ["very different sizes", "far from 0"])
 def test_a_row_has_the_score_of_what_a_declared_bound_leaves_of_it(name, told) -> None:
     # Columns are moved into ranges, or by their means. A column that is the same in all rows was not in those that the
-    # bound shortens, and its coefficient, of which no record had spoken, made predictions of thousands of targets.
+    # bound shortens, and its coefficient, of which no record had spoken, moved their predictions by several bounds of
+    # the targets.
     rng = np.random.default_rng(8)
     scores = rng.standard_t(2, size=(4000, 2))
     sizes, middle, same = ([1.0, 3e-3], 0.0, 1e-3) if told == "very different sizes" else ([0.1, 0.1], 20.0, 15.0)

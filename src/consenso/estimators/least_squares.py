@@ -62,8 +62,8 @@ class PrivateElasticNet(LeastSquares):
 
     Minimises mean squared loss r^2/2 + alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); the intercept is not
     penalized. At epsilon=inf it equals ElasticNet(alpha=alpha, l1_ratio=l1_ratio). alpha=None is 1 there, as in
-    ElasticNet, and under privacy the level below which a coefficient cannot be told from noise. The other parameters
-    are those of PrivateRidge.
+    ElasticNet, and under privacy the level below which a coefficient cannot be told from noise; those that are kept
+    feel a third of it. The other parameters are those of PrivateRidge.
     """
 
     _averages_weights = True
@@ -80,7 +80,7 @@ class PrivateLasso(LeastSquares):
 
     Minimises mean squared loss r^2/2 + alpha |w|_1; the intercept is not penalized. At epsilon=inf it equals
     Lasso(alpha=alpha). alpha=None is 1 there, as in Lasso, and under privacy the level below which a coefficient cannot
-    be told from noise. The other parameters are those of PrivateRidge.
+    be told from noise; those that are kept feel a third of it. The other parameters are those of PrivateRidge.
     """
 
     _averages_weights = True

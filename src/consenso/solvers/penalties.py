@@ -5,7 +5,8 @@
                                      explain nearly all, have a tenth of it, divided by the unit of residuals where
                                      the loss is one of absolute values
     1-norm      s R / sqrt(p n)      a standard deviation over the draw of the records of a coordinate of the mean
-                                     gradient: then its bias costs as much as the draw of the records costs anyway
+                                     gradient: then its bias costs as much as the draw of the records costs anyway;
+                                     of numbers it says which coefficients are kept (`noise_levels.RELAXED`)
 
 for rows of length R at most, p columns, n records, slopes of size s at most. As a prior the square allows scores a
 variance of as many as there are columns: of labels at least the largest that they call for, however few columns there

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consenso
-from consenso.algorithms.preconditioning.noise_levels import GAUSSIAN_MEDIAN, RELAXED, fewest_in_kink
+from consenso.algorithms.preconditioning.noise_levels import GAUSSIAN_MEDIAN, fewest_in_kink
 
 
 @given(
@@ -28,7 +28,7 @@ def test_laws_with_one_peak_have_no_fewer_residuals_in_a_kink(law: str, narrow: 
         "triangular": lambda size: rng.triangular(-1, 0, 1, size),
     }[law](size=100_000)
     spread = float(np.median(np.abs(drawn))) / GAUSSIAN_MEDIAN
-    # The largest of a dozen draws of a share is off by less than four standard deviations.
+    # Seeded. For the even law, which is the limit, a share is off by four standard deviations once in 30,000 draws.
     assert np.mean(np.abs(drawn) < narrow * spread) > fewest_in_kink(narrow) - 4 * np.sqrt(0.25 / len(drawn))
 
 
@@ -76,4 +76,3 @@ def test_a_level_that_was_asked_for_is_felt_whole() -> None:
     alpha = 0.2
     found = fit("PrivateLasso", rows, targets, 100.0, 0, target_bound=6.0, alpha=alpha).coef_
     assert found == pytest.approx(np.array([1.0 - alpha, 0.5 - alpha, 0.0]), abs=0.03)
-    assert 0 < RELAXED < 1
