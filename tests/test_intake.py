@@ -88,6 +88,26 @@ def test_an_entry_that_is_no_number_is_named_where_it_stands(few, monkeypatch) -
     rows[:4], rows[6, 1] = 5.0, np.nan
     with pytest.raises(InputError, match=r"row 6 .*column 1"):
         with_constant(rows, 2.0, 1.0, "test", single=True)
+    # A block of rows at a time.
+    monkeypatch.setattr(constant, "BLOCK_NUMBERS", 6)
+    for single in (False, True):
+        with pytest.raises(InputError, match=r"row 6 .*column 1"):
+            with_constant(rows, 2.0, 1.0, "test", single=single)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("single", [False, True])
+def test_rows_are_changed_while_they_are_copied(dtype, single, monkeypatch) -> None:
+    rows = np.arange(27).reshape(9, 3).astype(dtype)
+
+    def change(part):
+        return (part - 1) / np.asarray(4, dtype=dtype if dtype != np.int64 else np.float64)
+
+    expected = with_constant(change(rows), 3.0, 1.0, "test", single=single)
+    monkeypatch.setattr(constant, "BLOCK_NUMBERS", 6)
+    found = with_constant(rows, 3.0, 1.0, "test", single=single, change=change)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
 
 
 @given(

@@ -122,9 +122,12 @@ def test_labels_that_a_model_cannot_have_are_told_with_the_refusal_and_nothing_e
         consenso.PrivateLinearSVC(epsilon=1.0, delta=1e-5, ledger=ledger),
         made(random_state=None, ledger=ledger, target_recall=0.8),
     ):
-        with pytest.raises(LabelsError, match=r"there are 3.*epsilon of 1 of this call is spent.*classes=\[") as caught:
+        with pytest.raises(LabelsError, match=r"there are \d.*epsilon of 1 of this call is spent.*classes=\[") as caught:
             model.fit(X, THREE)
-        assert sorted(caught.value.classes.tolist()) == ["a", "b", "c"]
+        # Noise has no seed here: it tells a candidate that no record has in one fit of 250.
+        told = caught.value.classes.tolist()
+        assert {"a", "b", "c"} <= set(told)
+        assert f"there are {len(told)}" in str(caught.value)
         kept = pickle.loads(pickle.dumps(caught.value))
         assert str(kept) == str(caught.value)
         assert kept.classes.tolist() == caught.value.classes.tolist()

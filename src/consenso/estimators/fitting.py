@@ -88,17 +88,19 @@ def solve(
     weights: RowWeights | None = None,
     start: tuple[Array, Array] | None = None,
     begin: Callable[[], None] = lambda: None,
+    change: Callable[[Any], Any] | None = None,
 ) -> tuple[Request, Result | Exact]:
     """Fit to validated rows and encoded targets; what is asked may depend on the public number of records.
 
-    start: coefficients (features, outputs) and intercepts of a released model; a private fit starts from it. begin: is
-    called when everything is planned and the first release is next.
+    change: what is done to dense rows first, each by itself. start: coefficients (features, outputs) and intercepts of
+    a released model; a private fit starts from it. begin: is called when everything is planned and the first release is
+    next.
     """
     request = request_of(terms)
     if not terms.is_private:
         from consenso.solvers.exact import solve_exact
 
-        return request, solve_exact(request.problem, _make_shards(request, terms, X, targets, weights))
+        return request, solve_exact(request.problem, _make_shards(request, terms, X, targets, weights, change))
     from consenso.engine.run import run
     from consenso.solvers.choose import plan_request
 
@@ -125,7 +127,7 @@ def solve(
             plan, first = _start_at(plan, request, terms, start)
         # Sums over rows lose nothing that noise would not hide.
         single = getattr(plan.algorithm, "adds_up_only", False)
-        shards = _make_shards(request, terms, X, targets, weights, single=single)
+        shards = _make_shards(request, terms, X, targets, weights, change, single=single)
         begin()
         return request, run(plan, shards, charge=charge, start=first)
 
@@ -178,6 +180,7 @@ def _make_shards(
     X: Any,
     targets: Any,
     weights: RowWeights | None,
+    change: Callable[[Any], Any] | None = None,
     *,
     single: bool = False,
 ) -> Shards:
@@ -187,7 +190,9 @@ def _make_shards(
         return hold_batches(problem, X, bound=terms.row_bound, constant=constant, single=single, units=units)
     if constant is not None:
         bound = NO_BOUND if terms.row_bound is None else terms.row_bound
-        X = with_constant(X, bound, constant, "fit", single=single)
+        X = with_constant(X, bound, constant, "fit", single=single, change=change)
+    elif change is not None:
+        X = change(X)
     values = None if weights is None else weights.values
     return Shards.build(problem, X, targets, np.array([0, X.shape[0]]), weights=values)
 

@@ -228,12 +228,12 @@ class Fit(Stages):
         if isinstance(X, RowBatches):
             bound = self.terms.weight_bound
             change = RowChange(rows=rows, middle=self.middle, class_weights=relative, weight_bound=bound)
-            scaled = change_batches(X, change)
+            given, scale = change_batches(X, change), None
         else:
-            scaled = rows.scale(X)
+            given, scale = X, None if rows.columns is None else rows.scale
         many = self.classes
         request, found = solve(
-            lambda each: self.request_of(each, many), known, scaled, targets, self.weights, start, self.begin
+            lambda each: self.request_of(each, many), known, given, targets, self.weights, start, self.begin, scale
         )
         self._keep(request, found)
         self.coefficients, self.intercepts = rows.restore(*split_model(request, found.model))

@@ -40,7 +40,7 @@ from consenso.estimators.target_scales import enclose, fine_edges, read_center
 from consenso.privacy.earlier import Earlier
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import sum_batches
-from consenso.shards.intake import shrink_factors, squared_norms
+from consenso.shards.intake import shrink_factors
 from consenso.shards.stored import RowBatch
 
 # Of the squared budget: what it costs, against what wrong bounds cost, on the development sets.
@@ -276,7 +276,7 @@ def _targets(batch: RowBatch) -> Array:
 
 
 def _lengths(batch: RowBatch, rows: RowMap) -> Array:
-    return np.sqrt(squared_norms(rows.scale(batch.X)))[:, None]
+    return rows.measure(batch.X)[:, None]
 
 
 def _count_long(batch: RowBatch, bound: float) -> Array:

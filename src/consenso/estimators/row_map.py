@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,13 @@ class Columns:
     scale: Array
     within: float | None = None
 
+    def move(self, rows: Any) -> Array:
+        """Dense rows on these scales, in double precision."""
+        if self.within is not None:
+            rows = _shorten(rows, self.within)
+        moved: Array = (np.clip(rows, self.low, self.high) - self.center) / self.scale
+        return moved
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowMap:
@@ -39,17 +47,19 @@ class RowMap:
         """Rows before they are shortened, in the type that they have."""
         if self.columns is None:
             return X
-        low, high, center, scale = (getattr(self.columns, name) for name in ("low", "high", "center", "scale"))
         out = np.empty(X.shape, dtype=X.dtype if X.dtype.kind == "f" else np.float64)
-        # A block at a time: in double precision the whole table would be a copy of its own.
-        length = max(1, BLOCK_NUMBERS // max(1, X.shape[1]))
-        for start in range(0, X.shape[0], length):
-            block = slice(start, start + length)
-            rows = X[block]
-            if self.columns.within is not None:
-                rows = _shorten(rows, self.columns.within)
-            out[block] = (np.clip(rows, low, high) - center) / scale
+        for block in _blocks(X):
+            out[block] = self.columns.move(X[block])
         return out
+
+    def measure(self, X: Any) -> Array:
+        """Their lengths then, (rows,), without a copy of all of them."""
+        if self.columns is None:
+            return np.asarray(np.sqrt(squared_norms(X)))
+        lengths = np.empty(X.shape[0])
+        for block in _blocks(X):
+            lengths[block] = np.sqrt(squared_norms(self.scale(X[block])))
+        return lengths
 
     def score(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
         """Scores of rows in their own units, for coefficients (features,) or (features, outputs) in these units."""
@@ -75,6 +85,12 @@ class RowMap:
             return coefficients, intercepts
         own = coefficients / self.columns.scale[:, None]
         return own, intercepts - self.columns.center @ own
+
+
+def _blocks(X: Any) -> Iterator[slice]:
+    """A block at a time: in double precision the whole table would be a copy of its own."""
+    length = max(1, BLOCK_NUMBERS // max(1, X.shape[1]))
+    return (slice(start, start + length) for start in range(0, X.shape[0], length))
 
 
 def _shorten(rows: Any, bound: float) -> Array:

@@ -9,6 +9,8 @@ Rows are shortened to row_bound before the constant is put beside them, so that 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,51 +35,62 @@ def whole_bound(row_bound: float, constant: float | None) -> float:
     return row_bound if constant is None else math.hypot(row_bound, constant)
 
 
-def with_constant(X: Any, row_bound: float, constant: float, owner: str, *, single: bool = False) -> Any:
+def with_constant(
+    X: Any,
+    row_bound: float,
+    constant: float,
+    owner: str,
+    *,
+    single: bool = False,
+    change: Callable[[Any], Any] | None = None,
+) -> Any:
     """Rows of at most the bound, then a column of the constant; one copy is made.
 
     single: entries are cut towards zero to single precision, and dense rows are copied in it: that halves what every
-    pass over them reads.
+    pass over them reads. change: what is done to dense rows first, each by itself.
     """
-    rows, features = X.shape
     if sparse.issparse(X):
         bounded = bound_rows(sparse.csr_array(X), row_bound, owner)[0]
-        column = sparse.csr_array(np.full((rows, 1), constant, dtype=X.dtype))
+        column = sparse.csr_array(np.full((X.shape[0], 1), constant, dtype=X.dtype))
         both = sparse.hstack([bounded, column], format="csr")
         if single and both.dtype == np.float64:
             both.data = _cut(both.data)
         return both
-    if single and X.dtype == np.float64:
-        return _in_single(np.ascontiguousarray(X), row_bound, constant, owner)
-    out = np.empty((rows, features + 1), dtype=X.dtype)
-    out[:, features] = constant
-    # A block at a time: where most rows are long, all of them at once would be another copy or two.
+    rows, features = X.shape
+    kind = X.dtype if change is None else change(X[:0]).dtype
+    cuts = single and kind == np.float64
+    out = np.empty((rows, features + 1), dtype=np.float32 if cuts else kind)
+    out[:, features] = _cut(np.array([constant]))[0] if cuts else constant
+    copy = partial(_copy_in_single, few=X.size <= FEW_PRODUCTS) if cuts else _copy
+    # A block at a time: where most rows are long or changed, all of them at once would be another copy or two.
     length = max(1, BLOCK_NUMBERS // features)
     for start in range(0, rows, length):
         block = slice(start, start + length)
-        out[block, :features] = bound_rows(np.ascontiguousarray(X[block]), row_bound, owner)[0]
+        part = X[block] if change is None else change(X[block])
+        copy(np.ascontiguousarray(part), out[block], row_bound, owner, start)
     return out
 
 
-def _in_single(X: Array, row_bound: float, constant: float, owner: str) -> Any:
+def _copy(X: Array, out: Any, row_bound: float, owner: str, first: int) -> None:
+    out[:, :-1] = bound_rows(X, row_bound, owner, first=first)[0]
+
+
+def _copy_in_single(X: Array, out: Any, row_bound: float, owner: str, first: int, *, few: bool) -> None:
+    """Entries are cut on the way; few: whether a compiled copy is not worth it."""
     rows, features = X.shape
-    out, squares = np.empty((rows, features + 1), dtype=np.float32), np.empty(rows)
-    out[:, features] = _cut(np.array([constant]))[0]
-    if X.size <= FEW_PRODUCTS:
+    if few:
         squares = squared_norms(X)
         with np.errstate(over="ignore"):  # in rows that are yet to be shortened
             out[:, :features] = _cut(X)
     else:
         from consenso.kernels.copies import cut_rows
 
+        squares = np.empty(rows)
         cut_rows(X, out, squares)
     long = near_bound(squares, features, row_bound)
-    refuse_non_finite(X, long[~np.isfinite(squares[long])], owner)
-    length = max(1, BLOCK_NUMBERS // features)
-    for start in range(0, len(long), length):
-        block = long[start : start + length]
-        out[block, :features] = _cut(bound_rows(X[block], row_bound, owner)[0])
-    return out
+    refuse_non_finite(X, long[~np.isfinite(squares[long])], owner, first=first)
+    if long.size:
+        out[long, :features] = _cut(bound_rows(X[long], row_bound, owner)[0])
 
 
 def _cut(values: Array) -> Array:

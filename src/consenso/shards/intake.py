@@ -47,15 +47,18 @@ def _sort_entries(matrix: Any) -> Any:
     return matrix
 
 
-def bound_rows(matrix: Any, bound: float, owner: str, *, in_place: bool = False) -> tuple[Any, Array, int]:
+def bound_rows(
+    matrix: Any, bound: float, owner: str, *, in_place: bool = False, first: int = 0
+) -> tuple[Any, Array, int]:
     """The rows, scaled to the bound where they are longer, their squared norms, and how many were scaled (private).
 
-    No row is longer than the bound, in exact arithmetic. in_place: long rows may be written over.
+    No row is longer than the bound, in exact arithmetic. in_place: long rows may be written over. first: the number of
+    the first row, where they are part of a table.
     """
     if sparse.issparse(matrix):
         matrix = _sort_entries(matrix)
     squared = squared_norms(matrix)
-    refuse_non_finite(matrix, np.flatnonzero(~np.isfinite(squared)), owner)
+    refuse_non_finite(matrix, np.flatnonzero(~np.isfinite(squared)), owner, first=first)
     long = _long_rows(matrix, squared, bound)
     if not long.size:
         return matrix, squared, 0
@@ -185,7 +188,7 @@ def squared_norms(matrix: Any) -> Array:
         return Rows(matrix, Layout(np.array([0, matrix.shape[0]]))).squared_norms()
 
 
-def refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
+def refuse_non_finite(matrix: Any, odd: IntArray, owner: str, *, first: int = 0) -> None:
     """Refuse a table if one of these rows has an entry that is no number; all others are known to have none."""
     if not odd.size:
         return
@@ -194,9 +197,8 @@ def refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
     if bad.any():
         where = np.stack(part.coords)[:, bad] if sparse.issparse(matrix) else np.stack(np.nonzero(bad))
         row, column = where[:, np.lexsort(where[::-1])[0]]
-        raise InputError(
-            f"{owner}: X is finite, but {name_row(odd[row])}, column {column} is not; drop or impute that record."
-        )
+        name = name_row(first + odd[row])
+        raise InputError(f"{owner}: X is finite, but {name}, column {column} is not; drop or impute that record.")
 
 
 def _map_rows(matrix: Any, change: Callable[[Any, Callable[[Array], Array]], Any], dtype: Any) -> Any:
