@@ -2,7 +2,7 @@
 
 A table has 50 to 100,000 records, 1 to 3,000 columns, tails from Gaussian to Cauchy, duplicates, constant, empty and
 collinear columns, columns of any scale, and labels or numbers that depend on it a lot or not at all. Each is fitted
-by `solver="auto"` at a budget from 0.1 to 10, by every estimator of numbers or by logistic regression.
+by `solver="auto"` at a budget from 0.1 to 10, by every estimator of numbers or of labels.
 
 A fit is compared on the records it was made of with the constant model of those records, which knows their targets
 without noise. A private constant model is above that one by what noise does to counts; `allowance` is that, and 0.01.
@@ -23,16 +23,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 import consenso
 from consenso.arrays import Array
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.events import Gaussian
+from consenso.solvers.forecast import MOST_COUNTS
 
 DELTA, LARGEST = 1e-5, 4_000_000
 FEW, MOST = 4, 64
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 KINDS = ("binary", "classes", "numbers")
+CLASSIFIER, HINGE = "PrivateLogisticRegression", "PrivateLinearSVC"
 # Estimators of numbers, and whether their loss is that of squares or absolute.
 REGRESSORS = {
     "PrivateRidge": "squares",
@@ -149,7 +152,7 @@ def judge(table: Table, estimator: str | None = None, *, few: int = FEW, most: i
         above, allowance = measure(table, len(found), name)
         found.append(above)
         draws, error = len(found), float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else math.inf
-        told = table.told if table.kind != "numbers" else f"{table.told}, {name}"
+        told = table.told if name == CLASSIFIER else f"{table.told}, {name}"
         verdict = Verdict(told=told, above=float(np.mean(found)), allowance=allowance, error=error, draws=draws)
         # Looked at after FEW draws and whenever there are twice as many: a look at every draw would end too soon.
         looks = draws >= few and math.log2(draws / few).is_integer()
@@ -175,8 +178,10 @@ def measure(table: Table, draw: int, name: str) -> tuple[float, float]:
         bound = table.target_bound
         made = getattr(consenso, name)(target_bound=bound, **common).fit(table.X, table.y)
         return _judge_numbers(np.clip(table.y, -bound, bound) / bound, made.predict(rows) / bound, noise, name)
-    made = consenso.PrivateLogisticRegression(classes=list(range(table.classes)), **common).fit(table.X, table.y)
+    made = getattr(consenso, name)(classes=list(range(table.classes)), **common).fit(table.X, table.y)
     scores = np.asarray(made.decision_function(rows))
+    if name == HINGE:
+        return _judge_margins(2.0 * table.y - 1.0, scores, noise)
     scores = np.stack([np.zeros(len(scores)), scores], axis=1) if scores.ndim == 1 else scores
     scores = scores - scores.max(axis=1, keepdims=True)
     own = np.take_along_axis(scores, table.y[:, None], axis=1)[:, 0]
@@ -190,7 +195,17 @@ def measure(table: Table, draw: int, name: str) -> tuple[float, float]:
 
 def list_estimators(table: Table) -> tuple[str, ...]:
     """Names of the estimators that fit a table."""
-    return tuple(REGRESSORS) if table.kind == "numbers" else ("PrivateLogisticRegression",)
+    if table.kind == "numbers":
+        return tuple(REGRESSORS)
+    return (CLASSIFIER, HINGE) if table.kind == "binary" else (CLASSIFIER,)
+
+
+def _judge_margins(signs: Array, scores: Array, noise: float) -> tuple[float, float]:
+    """How far margins are above the larger class, and how far they may be; noise: of a mean of counts."""
+    apart = abs(float(signs.mean()))
+    # Counts with the most of the budget that they get, of which one says which class is the larger.
+    lost = 2 * apart * float(ndtr(-apart / (noise * math.sqrt(2 / MOST_COUNTS))))
+    return float(np.mean(np.maximum(0.0, 1.0 - signs * scores))) - (1.0 - apart), 0.01 + lost
 
 
 def _judge_numbers(y: Array, predicted: Array, noise: float, name: str) -> tuple[float, float]:
@@ -212,12 +227,15 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--largest", type=int, default=LARGEST, help="numbers in a table")
     parser.add_argument("--kinds", default=",".join(KINDS), help="of targets, with commas between them")
+    parser.add_argument("--only", help="the name of the estimator to be fitted, where there are several")
     parser.add_argument("--draws", type=int, default=MOST, help="of the noise, at most")
     asked = parser.parse_args()
     failed = fits = clear = 0
     for seed in range(asked.first, asked.first + asked.tables):
         table = make_table(seed, asked.largest)
         for name in list_estimators(table) if table.kind in asked.kinds.split(",") else ():
+            if asked.only not in (None, name):
+                continue
             try:
                 verdict = judge(table, name, few=min(FEW, asked.draws), most=asked.draws)
             except Exception as error:
