@@ -222,6 +222,26 @@ def test_a_rare_label_is_learnt_by_a_hinge(share: float) -> None:
         assert found - exact < lost * (constant - exact)
 
 
+@pytest.mark.parametrize("columns", ["a constant", "even", "skewed"])
+def test_a_hinge_keeps_to_the_larger_class_where_rows_tell_nothing(columns: str) -> None:
+    # Its steps start at zero, and end there where labels are nearly balanced: that was taken for a model.
+    rng = np.random.default_rng(4)
+    y = (rng.random(3000) < 0.47).astype(int)
+    rows = {
+        "a constant": np.ones((3000, 1)),
+        "even": rng.normal(size=(3000, 2)),
+        "skewed": rng.exponential(size=(3000, 3)),
+    }[columns]
+    bound, above = float(np.linalg.norm(rows, axis=1).max()), []
+    for seed in range(8):
+        made = consenso.PrivateLinearSVC(
+            epsilon=0.3, row_bound=bound, classes=[0, 1], random_state=seed, adjacency="add-remove", records=len(y)
+        )
+        found = loss("PrivateLinearSVC", made.fit(rows, y).decision_function(rows), y)
+        above.append(found - 2 * min(y.mean(), 1 - y.mean()))
+    assert np.mean(above) < 0.02
+
+
 @pytest.mark.parametrize("name", ["PrivateLasso", "PrivateElasticNet", "PrivateLADRegressor"])
 def test_sparse_answers_stay_sparse_and_find_what_matters(name: str) -> None:
     rows = RNG.normal(size=(4000, 30))

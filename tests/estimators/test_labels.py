@@ -122,7 +122,9 @@ def test_labels_that_a_model_cannot_have_are_told_with_the_refusal_and_nothing_e
         consenso.PrivateLinearSVC(epsilon=1.0, delta=1e-5, ledger=ledger),
         made(random_state=None, ledger=ledger, target_recall=0.8),
     ):
-        with pytest.raises(LabelsError, match=r"there are \d.*epsilon of 1 of this call is spent.*classes=\[") as caught:
+        with pytest.raises(
+            LabelsError, match=r"there are \d.*epsilon of 1 of this call is spent.*classes=\["
+        ) as caught:
             model.fit(X, THREE)
         # Noise has no seed here: it tells a candidate that no record has in one fit of 250.
         told = caught.value.classes.tolist()

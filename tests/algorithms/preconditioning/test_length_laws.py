@@ -92,19 +92,10 @@ def test_a_row_of_zeros_is_no_row(loss) -> None:
     np.testing.assert_allclose(said, wanted, atol=1e-6)
 
 
-def know(
-    loss, size: float, *, mean: float = 0.0, constant: float = 0.0, odds: float = 0.0, longest: float = 100.0
-) -> length_laws.Lengths:
+def know(loss, size: float, *, longest: float = 100.0) -> length_laws.Lengths:
     """A length of 1, as far as it is known."""
     return length_laws.Lengths(
-        loss=loss,
-        size=size,
-        mean=mean,
-        constant=np.array([constant]),
-        lengths=np.ones(1),
-        weights=np.ones(1),
-        longest=longest,
-        odds=odds,
+        loss=loss, size=size, constant=np.zeros(1), lengths=np.ones(1), weights=np.ones(1), longest=longest
     )
 
 
@@ -180,18 +171,6 @@ def test_the_law_of_several_classes_is_that_of_two_where_there_are_two() -> None
     np.testing.assert_allclose(two_losses, one_losses, atol=0.06 * np.abs(one_losses).max())
 
 
-def test_a_hinge_of_noise_becomes_the_larger_class_and_one_of_margins_does_not() -> None:
-    rng = np.random.default_rng(2)
-    t, y = rng.normal(size=100_000), rng.choice([-1.0, 1.0], size=100_000, p=[0.7, 0.3])
-
-    def measure(labels: np.ndarray) -> np.ndarray:
-        return np.array([np.mean(np.where(labels * (s * t - 1) < 1, -labels * t, 0.0)) for s in length_laws.SCALES])
-
-    known = know(Hinge(), 1.0, constant=-1.0, odds=np.log(0.3 / 0.7))
-    assert known.choose(measure(y), 0.05, free) == 0.0
-    assert known.choose(measure(np.sign(t - 0.3)), 0.05, free) > 0.5
-
-
 def test_a_hub_that_names_a_reach_of_its_own_is_refused() -> None:
     class Lying(PreconditionedFixedPoint):
         def down(self, facts, hub):
@@ -235,34 +214,3 @@ def test_a_larger_budget_shortens_scores_less_and_tells_lengths_more_exactly(siz
     # What is left of the noise is also the most that lengths are corrected for records that were learnt from.
     assert np.all(np.diff(np.log(noises * reaches)) < -1)
     assert np.all(np.diff(np.log(reaches)) > 1)
-
-
-def measure_hinge(t: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    return np.array([np.mean(np.where(labels * (s * t - 1) < 1, -labels * t, 0.0)) for s in length_laws.SCALES])
-
-
-def test_a_rare_label_that_rows_tell_is_learnt_by_a_hinge() -> None:
-    # 7 % of the labels: with the odds of the constant score, -1, every model looked worse than none, at any budget.
-    rng = np.random.default_rng(3)
-    y = np.where(rng.random(100_000) < 0.07, 1.0, -1.0)
-    t = 1.5 * y - 0.5 + rng.normal(size=len(y))
-    size, mean, slopes = float(np.sqrt(np.mean(t**2))), float(t.mean()), measure_hinge(t, y)
-    best = min(length_laws.CANDIDATES, key=lambda s: np.mean(np.maximum(0, 1 - y * (s * t - 1))))
-    for noise in (1e-3, 1e-2):
-        found = know(Hinge(), size, mean=mean, constant=-1.0, odds=np.log(0.07 / 0.93)).choose(slopes, noise, free)
-        losses = [np.mean(np.maximum(0, 1 - y * (s * t - 1))) for s in (0.0, best, found)]
-        assert losses[2] - losses[1] < 0.2 * (losses[0] - losses[1])
-
-
-def test_with_little_noise_a_hinge_has_the_length_of_the_released_slopes() -> None:
-    # Scores of another law: those of a tenth of the records are eight times as long. By the law alone 9 % are lost.
-    rng = np.random.default_rng(4)
-    t = rng.normal(size=50_000) * np.where(rng.random(50_000) < 0.1, 8.0, 1.0)
-    y = np.where(rng.random(len(t)) < expit(0.5 * t), 1.0, -1.0)
-
-    def measure(s: float) -> float:
-        return float(np.mean(np.maximum(0, 1 - y * (s * t - 1))))
-
-    known = know(Hinge(), float(np.sqrt(np.mean(t**2))), constant=-1.0)
-    best = min(map(measure, length_laws.CANDIDATES))
-    assert measure(known.choose(measure_hinge(t, y), 1e-4, free)) - best < 0.04 * (measure(0.0) - best)

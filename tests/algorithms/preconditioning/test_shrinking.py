@@ -62,8 +62,7 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
             filled=filled,
             outputs=1,
         )
-        factors, weights = found.find_factors(variances * 1000, prior)
-        return float(weights @ factors)
+        return found.find_factors(variances * 1000, prior).expect()
 
     # James and Stein's rule where steps have come all the way, and nothing is left of what is all noise.
     assert compute_factor(2.0, 1.0) == pytest.approx(0.5, abs=0.05)
@@ -86,8 +85,7 @@ def test_a_model_of_noise_is_dropped_though_its_directions_are_not_known() -> No
         found = NoisyModel(
             size=size, seen=np.ones(50), noise=noise, walked=np.empty(0), come=come, filled=filled, outputs=1
         )
-        factors, weights = found.find_factors(*list_variances(Logistic()))
-        return float(weights @ factors)
+        return found.find_factors(*list_variances(Logistic())).expect()
 
     assert compute_factor(100.0) < 0.2 < 0.8 < compute_factor(300.0)
 
@@ -97,13 +95,35 @@ def test_a_model_as_large_as_free_steps_make_it_may_be_about_nothing() -> None:
 
     def find_nothing(size: float, walked: np.ndarray) -> float:
         found = NoisyModel(size=size, seen=each, noise=noise, walked=walked, come=0.5 * each, filled=each, outputs=1)
-        factors, weights = found.find_factors(*list_variances(Logistic()))
-        return float(weights[factors == 0].sum())
+        shrinkage = found.find_factors(*list_variances(Logistic()))
+        assert (shrinkage.signal[shrinkage.factors == 0] == 0).all()
+        return float(shrinkage.weights[shrinkage.factors == 0].sum())
 
     # 20 directions of variance 0.3 are what free steps make, and far too much for those that are bent back.
     assert find_nothing(6.0, np.empty(0)) < 1e-6 < 0.1 < find_nothing(6.0, np.full(20, 0.3))
     # Ten times that is too much for either.
     assert find_nothing(60.0, np.full(20, 0.3)) < 1e-6
+
+
+def test_the_signal_of_a_model_is_what_noise_leaves_of_the_variance_of_its_scores() -> None:
+    each = np.ones(20)
+    found = NoisyModel(
+        size=100.0, seen=each, noise=0.5 * each, walked=np.empty(0), come=0.5 * each, filled=each, outputs=1
+    )
+    # Scores of the variance 4 that have come half of the way have 1 of it; noise has 20 times 0.5.
+    assert found.find_factors(np.array([0.0, 4.0]), np.zeros(2)).signal == pytest.approx([0.0, 1 / 11])
+    # What lies in the first direction alone is not looked at; and of nothing else nothing is kept.
+    first = np.eye(20)[0]
+    left = found.leave_out(first)
+    assert left.filled.sum() == 19
+    assert left.seen[0] == 0
+    assert (
+        NoisyModel(size=1.0, seen=first, noise=0.5 * each, walked=np.empty(0), come=each, filled=first, outputs=1)
+        .leave_out(0.99 * first)
+        .find_factors(np.array([0.0, 4.0]), np.zeros(2))
+        .expect()
+        == 0.0
+    )
 
 
 def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:

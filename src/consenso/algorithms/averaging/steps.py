@@ -168,7 +168,6 @@ class AveragedSteps(AveragedColumns):
         known = length_laws.Lengths(
             loss=problem.loss,
             size=self._measure_scores(facts, hub),
-            mean=0.0,  # rows are centred
             constant=origin[facts.dim - problem.outputs :] * self.constant,
             lengths=np.ones(1),
             weights=np.ones(1),

@@ -13,8 +13,8 @@ scores of the constant model and t what the model adds to them,
 What is expected of a loss along a model is that of t with a normal law of size `size` and labels whose odds are those
 of a model of the length s*: its slope at s is m(s) - m(s*), m(s) = E <t, probabilities at o + s t>, which the released
 slopes tell as far as their noise lets them. A model that noise made has s* = 0, and becomes the constant one. Slopes
-far from s* need not follow that law (DISCREPANCY): with little noise those around s* decide. Those of a hinge are what
-was released, as far as noise does not explain how far that is from the law: with little noise they decide.
+far from s* need not follow that law (DISCREPANCY): with little noise those around s* decide. Margins have a law of
+their own (`margin_laws`).
 
 Shortening t weighs records by how large their scores are, not by whether they are right: where odds are right for
 scores of every size the best length does not change. `reach` is as wide as noise allows, so that with little noise
@@ -31,9 +31,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import ndtri
 
-from consenso.algorithms.preconditioning.label_levels import LARGEST, NOTHING, fall_beyond
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.losses import Loss
@@ -72,8 +71,6 @@ OPTIMISM_NOISE = 2.0
 # Draws of a normal law.
 DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
-# Of a hinge: log-odds of labels for a score of 1, and which draws are enough.
-ODDS, FEW = np.append(0.0, 2.0 ** np.linspace(-5, 6, 89)), slice(2, None, 4)
 # Slopes are not told more exactly than this part of the size of scores.
 EXACT = 1e-6
 # The most that the roundings of a shortened vector add to its length.
@@ -176,62 +173,36 @@ def _sum_shortened(f: Cohort, along: Array, reach: float, step: float) -> IntArr
     return out
 
 
-def add_up_slopes(off: Array) -> Array:
-    """What hinges (lengths,) are above those of a law, if slopes are off by so much at SCALES.
-
-    At length 0 the larger class lies on the kink, where slopes jump: what is off there is so only there. Beyond the
-    largest scale slopes change where margins are met.
-    """
-    slopes = np.interp(CANDIDATES, SCALES[1:], off[1:], right=0.0)
-    return np.append(0.0, np.cumsum((slopes[1:] + slopes[:-1]) / 2 * np.diff(CANDIDATES)))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lengths:
     """What is known of the best length of a model before it is measured: each of `lengths` with its weight."""
 
     loss: Loss
     size: float  # of what a model adds to a score, as far as it is known
-    mean: float  # of that
     constant: Array  # scores (outputs,) of the constant model
     lengths: Array
     weights: Array
     longest: float  # to which scores of a record are shortened
-    odds: float = 0.0  # logarithm of those of the positive label, where margins are asked for
 
     def choose(self, slopes: Array, noise: float, penalty: Callable[[Array], Array]) -> float:
         """The length of least expected loss, by mean slopes of this noise and the penalties of lengths."""
-        laws, prior = self._make_laws(), self._weigh_lengths()
-        fits, missed, noise = [], [], max(noise, EXACT * self.size)
+        laws, prior = Law.of_odds(self.size, self.constant, self.longest), self._weigh_lengths()
+        fits, noise = [], max(noise, EXACT * self.size)
         for law, step in zip(laws, STEPS, strict=True):
-            apart, allowed = slopes - law.slopes, (DISCREPANCY * law.slopes) ** 2
-            spread = noise**2 + allowed
-            fit = np.sum(apart**2 / spread + np.log(spread), axis=1)
+            spread = noise**2 + (DISCREPANCY * law.slopes) ** 2
+            fit = np.sum((slopes - law.slopes) ** 2 / spread + np.log(spread), axis=1)
             fits.append(prior - 0.5 * step**2 - 0.5 * fit)
-            missed.append(apart * allowed / spread)
         weights = np.exp(np.array(fits) - np.max(fits))
         weights /= weights.sum()
         expected = sum(law.expect(known) for law, known in zip(laws, weights, strict=True))
-        if not self.loss.is_likelihood:
-            expected = expected + add_up_slopes(np.einsum("sl,slk->k", weights, np.array(missed)))
         return float(CANDIDATES[np.argmin(expected + penalty(CANDIDATES))])
 
     def _weigh_lengths(self) -> Array:
-        """Logarithms of the weights of CANDIDATES; of ODDS, as those of log-odds with a log loss, for margins."""
-        if not self.loss.is_likelihood:
-            odds = fall_beyond(ODDS[1:] ** 2 * (self.size**2 - self.mean**2), LARGEST)
-            return np.append(math.log(NOTHING), math.log(1 - NOTHING) + odds - np.log(np.exp(odds).sum()))
+        """Logarithms of the weights of CANDIDATES."""
         logs, tiny = np.log(np.maximum(CANDIDATES, CANDIDATES[1] / 2)), np.finfo(float).tiny
         apart = (logs[:, None] - np.log(np.maximum(self.lengths, CANDIDATES[1] / 2))) / UNSURE
         prior: Array = np.log(np.exp(-0.5 * apart**2) @ self.weights + tiny)
         return prior
-
-    def _make_laws(self) -> list[Law]:
-        """One for each of STEPS."""
-        if self.loss.is_likelihood:
-            return Law.of_odds(self.size, self.constant, self.longest)
-        origin = float(self.constant[0])
-        return [Law.of_margins(each * self.size, each * self.mean, origin, self.odds, self.longest) for each in SIZES]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -264,30 +235,6 @@ class Law:
             slopes = np.interp(SCALES, CANDIDATES, shortened) - shortened[:, None]
             laws.append(cls(slopes=slopes, expect=partial(_expect_loss, values - values[0], pulled)))
         return laws
-
-    @classmethod
-    def of_margins(cls, size: float, mean: float, constant: float, odds: float, longest: float) -> Law:
-        """Of a hinge, where scores of each label have a normal law and log-odds of labels are each of ODDS times them.
-
-        odds: logarithm of those of all records. Both laws have the spread w, and their middles the distance d = ODDS
-        w^2, so that the spread of all scores tells w.
-        """
-        positive, square = float(expit(odds)), max(size**2 - mean**2, (EXACT * size) ** 2)
-        apart = 4 * positive * (1 - positive) * ODDS**2 * square
-        spread = np.sqrt(square * 2 / (1 + np.sqrt(1 + apart)))  # within a label, (odds,)
-        signs, shares = np.array([1.0, -1.0]), np.array([positive, 1 - positive])
-        middles = mean + signs[:, None] * (1 - shares[:, None]) * ODDS * spread**2  # (labels, odds)
-        t = middles[..., None] + spread[:, None] * NORMAL[FEW]
-        weights = signs[:, None, None] * t * longest / np.maximum(np.abs(t), longest)
-        margins = signs[:, None, None] * (constant + np.multiply.outer(SCALES, t))
-        slopes = -np.einsum("l,lod,klod->ok", shares, weights, margins < 1) / t.shape[-1]
-        # Of a margin with a normal law what it lacks on average is Z Phi(Z / W) + W phi(Z / W).
-        lack = 1 - signs[:, None, None] * (constant + np.multiply.outer(middles, CANDIDATES))
-        width = np.maximum(np.multiply.outer(spread, CANDIDATES), np.finfo(float).tiny)
-        z = np.clip(lack / width, -40.0, 40.0)  # beyond, all or none of them lack
-        hinges = lack * ndtr(z) + width * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
-        losses = np.einsum("l,loc->oc", shares, hinges)
-        return cls(slopes=slopes, expect=partial(np.dot, b=losses - losses[:, :1]))
 
 
 def _average_scores(origin: Array, along: Array) -> tuple[Array, Array]:

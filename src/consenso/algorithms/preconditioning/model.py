@@ -14,6 +14,7 @@ from consenso.algorithms.preconditioning import (
     calibrating,
     label_levels,
     length_laws,
+    margin_laws,
     noise_levels,
     shrinking,
     slope_sizes,
@@ -87,10 +88,18 @@ class WhitenedModel(WhitenedSettings):
             mean = self.constant * float(table[-1, 0])
         else:
             along = hub.vectors.T @ table
-            square = float(hub.values * hub.shares @ np.sum(along**2, axis=1))
-            mean = float((hub.vectors[-1] * hub.values * hub.shares) @ along[:, 0]) / (self.constant or math.inf)
+            mean = 0.0
+            if self.constant and outputs == 1:
+                part = self._find_constant_part(hub, along[:, 0])
+                mean, along = self.constant * part, along - part * hub.vectors[-1][:, None]
+            square = mean**2 + float(hub.values * hub.shares @ np.sum(along**2, axis=1))
         size = math.sqrt(max(square / max(outputs - 1, 1), length_laws.EXACT**2))
         return size, min(max(mean, -size), size)
+
+    def _find_constant_part(self, hub: Hub, along: Array) -> float:
+        """The coefficient of the constant column without which a model (directions,) has the mean 0."""
+        told = hub.vectors[-1] * hub.values * hub.shares
+        return float(told @ along) / max(float(told @ hub.vectors[-1]), np.finfo(float).tiny)
 
     def _length_noise(self, facts: PublicFacts) -> float:
         """Of a mean slope along the model, for a reach of 1."""
@@ -111,22 +120,34 @@ class WhitenedModel(WhitenedSettings):
 
         size, mean = self._measure_scores(facts, hub, learnt)
         before = self._average(facts, hub) - hub.origin - self._find_constant_bias(facts, hub)
-        factors, weights = self._find_factors(facts, hub, before)
-        reach = self._reach(facts, hub)
+        shrinkage, reach = self._find_shrinkage(facts, hub, before), self._reach(facts, hub)
         noise, doubt_noise = np.array([reach, 1 / length_laws.DOUBT]) * self._length_noise(facts)
         doubt = max(numbers[-1] / (length_laws.DOUBT * reach), doubt_noise)
-        directions = float(weights @ factors) * float(self._read_model(facts, hub, before).come.sum())
+        directions = shrinkage.expect() * float(self._read_model(facts, hub, before).come.sum())
         slopes = numbers[:-1] + length_laws.correct_optimism(facts.problem, directions, doubt, noise)
-        known = length_laws.Lengths(
-            loss=facts.problem.loss,
-            size=size,
-            mean=mean,
-            constant=hub.origin[-facts.problem.outputs :] * self.constant,
-            odds=hub.odds,
-            lengths=factors / max(float(weights @ factors), np.finfo(float).tiny),
-            weights=weights,
-            longest=length_laws.longest_scores(reach, facts.problem.loss),
-        )
+        loss, constant = facts.problem.loss, hub.origin[-facts.problem.outputs :] * self.constant
+        longest = length_laws.longest_scores(reach, loss)
+        known: length_laws.Lengths | margin_laws.Margins
+        if loss.is_likelihood:
+            known = length_laws.Lengths(
+                loss=loss,
+                size=size,
+                constant=constant,
+                lengths=shrinkage.factors / max(shrinkage.expect(), np.finfo(float).tiny),
+                weights=shrinkage.weights,
+                longest=longest,
+            )
+        else:
+            known = margin_laws.Margins(
+                loss=loss,
+                size=size,
+                mean=mean,
+                constant=float(constant[0]),
+                odds=hub.odds,
+                longest=longest,
+                signal=shrinkage.signal,
+                weights=shrinkage.weights,
+            )
         return replace(hub, length=known.choose(slopes, noise, penalty))
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> float:
@@ -202,9 +223,9 @@ class WhitenedModel(WhitenedSettings):
             return x
         learnt = x - hub.origin - self._find_constant_bias(facts, hub)
         seen = hub.total / hub.averaged - hub.origin if is_sparse else learnt
-        factors, weights = self._find_factors(facts, hub, seen)
+        kept = self._find_shrinkage(facts, hub, seen).expect()
         length = 1.0 if hub.length == UNMEASURED else hub.length
-        return hub.origin + learnt * float(weights @ factors) * length
+        return hub.origin + learnt * kept * length
 
     def _average(self, facts: PublicFacts, hub: Hub) -> Array:
         """The prox of the late points, which leaves out what cannot be told from noise."""
@@ -278,17 +299,29 @@ class WhitenedModel(WhitenedSettings):
             outputs=problem.outputs,
         )
 
-    def _find_factors(self, facts: PublicFacts, hub: Hub, learnt: Array) -> tuple[Array, Array]:
-        """How much of what was learnt should be kept, noise having added to it, and how likely each is."""
+    def _read_varying(self, facts: PublicFacts, hub: Hub, learnt: Array) -> shrinking.NoisyModel:
+        """The part of a model that differs between records.
+
+        Steps on margins start at zero, and what they learn of the larger class says nothing of what rows tell.
+        """
+        if facts.problem.loss.is_likelihood or not self.constant or hub.metric.is_round:
+            return self._read_model(facts, hub, learnt)
+        rest = learnt.copy()
+        rest[-1] -= self._find_constant_part(hub, hub.vectors.T @ learnt)
+        told = hub.values * hub.shares * hub.vectors[-1] ** 2
+        parts = told / max(float(told.sum()), np.finfo(float).tiny)
+        return self._read_model(facts, hub, rest).leave_out(parts)
+
+    def _find_shrinkage(self, facts: PublicFacts, hub: Hub, learnt: Array) -> shrinking.Shrinkage:
+        """How much of what was learnt should be kept, noise having added to it."""
         problem = facts.problem
-        if hub.metric.is_round and problem.loss.targets == "real":
+        if problem.loss.targets != "real":
+            variances, weights = label_levels.list_variances(problem.loss)
+            weights[0] += hub.refuted
+            return self._read_varying(facts, hub, learnt).find_factors(variances, weights)
+        if hub.metric.is_round:
             # Nothing is known of the directions: noise is that of all of them.
             size, noise = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2)), facts.dim * self._round_noise(facts, hub)
-            return np.array([noise_levels.shrinkage_factor(size, noise)]), np.ones(1)
-        found = self._read_model(facts, hub, learnt)
-        if problem.loss.targets == "real":
-            most = self._target_variance(facts, hub)
-            return found.find_factors(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
-        variances, weights = label_levels.list_variances(problem.loss)
-        weights[0] += hub.refuted
-        return found.find_factors(variances, weights)
+            return shrinking.Shrinkage.of(noise_levels.shrinkage_factor(size, noise))
+        most, even = self._target_variance(facts, hub), np.zeros(len(noise_levels.EXPLAINED))
+        return self._read_model(facts, hub, learnt).find_factors(most * noise_levels.EXPLAINED, even)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,8 @@ LEFT, BENDS = 0.03, 0.3
 # Parts from that one to 1 for which it has to hold: with momentum points swing around the optimum, and for one part
 # alone their average may be there by chance.
 PARTS = 4
+# What is left of the spectrum without a constant column, if there are no others: less than this part of a direction.
+FILLED = 0.02
 
 
 def average_kept(size: float, directions: float, ratios: Array) -> float:
@@ -187,6 +189,24 @@ def measure_bend(way: Array, turned: Array, filled: Array, noise: float, paces: 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Shrinkage:
+    """How much of a noisy model is kept, and what of it is signal, by the variances that its scores should have."""
+
+    factors: Array
+    weights: Array  # how likely each is
+    signal: Array  # parts of the variance of the scores that it has
+
+    @classmethod
+    def of(cls, factor: float) -> Shrinkage:
+        """Where one factor is known, and all that is kept is signal."""
+        return cls(factors=np.array([factor]), weights=np.ones(1), signal=np.array([1.0 if factor else 0.0]))
+
+    def expect(self) -> float:
+        """The mean factor."""
+        return float(self.weights @ self.factors)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyModel:
     """A model by directions, each array (directions,): what it may hold of a signal, and of noise."""
 
@@ -198,27 +218,32 @@ class NoisyModel:
     filled: Array  # how much rows fill a direction: its part in scores, and in the variance that there is to explain
     outputs: int
 
-    def find_factors(self, variances: Array, prior: Array) -> tuple[Array, Array]:
-        """Factors for these variances of scores, whose logarithms of prior weights are given, and their weights.
+    def find_factors(self, variances: Array, prior: Array) -> Shrinkage:
+        """For these variances of scores, whose logarithms of prior weights are given.
 
         Last of them is what a model of nothing that walked freely calls for.
         """
         total = float(self.filled.sum())
         if not self.noise.any():
-            return np.ones(1), np.ones(1)
+            return Shrinkage.of(1.0)
         if not total:
-            return np.zeros(1), np.ones(1)  # rows are seen to fill nothing, so that the model is of noise
+            return Shrinkage.of(0.0)  # rows are seen to fill nothing, so that the model is of noise
         # Scores that explain as much in every direction as rows fill it; no part that all classes have in common.
         signal = variances[:, None] / total * self.come**2
         fit = prior + self._fit(signal + self.noise)
         along = variances * float(self.filled @ self.come) / total
-        held = (signal + self.noise) @ self.filled
-        factors = np.minimum(1.0, along / np.maximum(held, np.finfo(float).tiny))
+        held = np.maximum((signal + self.noise) @ self.filled, np.finfo(float).tiny)
+        factors, parts = np.minimum(1.0, along / held), signal @ self.filled / held
         if self.walked.size and not variances[0]:
             fit = np.append(fit, prior[0] + math.log(WALKED) + self._fit(self.walked[None, :]))
-            factors = np.append(factors, 0.0)
+            factors, parts = np.append(factors, 0.0), np.append(parts, 0.0)
         weights = np.exp(fit - fit.max())
-        return factors, weights / weights.sum()
+        return Shrinkage(factors=factors, weights=weights / weights.sum(), signal=parts)
+
+    def leave_out(self, parts: Array) -> NoisyModel:
+        """The same without what lies in these parts in its directions; of nothing where hardly anything is left."""
+        filled = self.filled * (1 - parts)
+        return replace(self, seen=self.seen * (1 - parts), filled=filled if filled.sum() > FILLED else 0 * filled)
 
     def _fit(self, held: Array) -> Array:
         """Log-likelihoods of the size of the model, for variances (cases, directions) of an output."""
