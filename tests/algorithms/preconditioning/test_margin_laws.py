@@ -89,7 +89,7 @@ def test_slopes_of_the_law_are_those_of_the_loss_that_was_fitted(smoothing: floa
     known = know(size, mean=mean, odds=np.log(0.45 / 0.55), loss=loss)
     # Log-odds are 2 * 0.3 / 0.7^2 times t, whose own standard deviation is this:
     steep = 0.6 / 0.49 * np.sqrt(size**2 - mean**2)
-    law = margin_laws._Laws.of(known, np.ones(1), np.array([steep]))
+    law = margin_laws.MarginLaws.of(known, np.ones(1), np.array([steep]))
     np.testing.assert_allclose(law.find_slopes(known)[0], measure_slopes(t, y, loss=loss), atol=0.006)
     expected = law.find_losses(-1.0, np.ones(1))
     for length, loss_there in list(zip(CANDIDATES, expected, strict=True))[::40]:

@@ -51,7 +51,7 @@ class Margins:
     def choose(self, slopes: Array, noise: float, penalty: Callable[[Array], Array]) -> float:
         """The length of least expected loss, by mean slopes of this noise and the penalties of lengths."""
         steps, odds = (each.ravel() for each in np.meshgrid(STEPS, np.arange(len(ODDS)), indexing="ij"))
-        laws = _Laws.of(self, SIZES[steps - STEPS[0]], ODDS[odds])
+        laws = MarginLaws.of(self, SIZES[steps - STEPS[0]], ODDS[odds])
         expected = laws.find_slopes(self)
         apart, allowed = slopes - expected, (DISCREPANCY * expected) ** 2
         spread = max(noise, EXACT * self.size) ** 2 + allowed
@@ -88,7 +88,7 @@ def add_up_slopes(off: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Laws:
+class MarginLaws:
     """Normal laws of the scores of both labels, positive ones first."""
 
     shares: Array  # of the labels, (labels,)
@@ -96,7 +96,7 @@ class _Laws:
     spread: Array  # (laws,)
 
     @classmethod
-    def of(cls, known: Margins, sizes: Array, odds: Array) -> _Laws:
+    def of(cls, known: Margins, sizes: Array, odds: Array) -> MarginLaws:
         """One for each of these sizes (laws,), in units of what is known, and standard deviations of log-odds (laws,).
 
         With the spread w, the middles are ODDS w^2 apart, so that the spread of all scores tells w.
@@ -109,9 +109,9 @@ class _Laws:
         middles = mean + (SIGNS * (1 - shares))[:, None] * apart
         return cls(shares=shares, middles=middles, spread=spread)
 
-    def take(self, which: Array) -> _Laws:
-        """Some of them."""
-        return _Laws(shares=self.shares, middles=self.middles[:, which], spread=self.spread[which])
+    def take(self, which: Array) -> MarginLaws:
+        """Only those that are asked for, (laws,)."""
+        return MarginLaws(shares=self.shares, middles=self.middles[:, which], spread=self.spread[which])
 
     def find_slopes(self, known: Margins) -> Array:
         """Mean slopes along shortened scores, (laws, scales)."""

@@ -312,7 +312,7 @@ class WhitenedModel(WhitenedSettings):
         parts = told / max(float(told.sum()), np.finfo(float).tiny)
         return self._read_model(facts, hub, rest).leave_out(parts)
 
-    def _find_shrinkage(self, facts: PublicFacts, hub: Hub, learnt: Array) -> shrinking.Shrinkage:
+    def _find_shrinkage(self, facts: PublicFacts, hub: Hub, learnt: Array) -> shrinking.ShrinkageFactors:
         """How much of what was learnt should be kept, noise having added to it."""
         problem = facts.problem
         if problem.loss.targets != "real":
@@ -322,6 +322,6 @@ class WhitenedModel(WhitenedSettings):
         if hub.metric.is_round:
             # Nothing is known of the directions: noise is that of all of them.
             size, noise = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2)), facts.dim * self._round_noise(facts, hub)
-            return shrinking.Shrinkage.of(noise_levels.shrinkage_factor(size, noise))
+            return shrinking.ShrinkageFactors.of(noise_levels.shrinkage_factor(size, noise))
         most, even = self._target_variance(facts, hub), np.zeros(len(noise_levels.EXPLAINED))
         return self._read_model(facts, hub, learnt).find_factors(most * noise_levels.EXPLAINED, even)

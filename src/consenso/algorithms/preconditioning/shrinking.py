@@ -189,7 +189,7 @@ def measure_bend(way: Array, turned: Array, filled: Array, noise: float, paces: 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shrinkage:
+class ShrinkageFactors:
     """How much of a noisy model is kept, and what of it is signal, by the variances that its scores should have."""
 
     factors: Array
@@ -197,12 +197,12 @@ class Shrinkage:
     signal: Array  # parts of the variance of the scores that it has
 
     @classmethod
-    def of(cls, factor: float) -> Shrinkage:
+    def of(cls, factor: float) -> ShrinkageFactors:
         """Where one factor is known, and all that is kept is signal."""
         return cls(factors=np.array([factor]), weights=np.ones(1), signal=np.array([1.0 if factor else 0.0]))
 
     def expect(self) -> float:
-        """The mean factor."""
+        """The factor of a model, which is their mean by how likely each is."""
         return float(self.weights @ self.factors)
 
 
@@ -218,16 +218,16 @@ class NoisyModel:
     filled: Array  # how much rows fill a direction: its part in scores, and in the variance that there is to explain
     outputs: int
 
-    def find_factors(self, variances: Array, prior: Array) -> Shrinkage:
+    def find_factors(self, variances: Array, prior: Array) -> ShrinkageFactors:
         """For these variances of scores, whose logarithms of prior weights are given.
 
         Last of them is what a model of nothing that walked freely calls for.
         """
         total = float(self.filled.sum())
         if not self.noise.any():
-            return Shrinkage.of(1.0)
+            return ShrinkageFactors.of(1.0)
         if not total:
-            return Shrinkage.of(0.0)  # rows are seen to fill nothing, so that the model is of noise
+            return ShrinkageFactors.of(0.0)  # rows are seen to fill nothing, so that the model is of noise
         # Scores that explain as much in every direction as rows fill it; no part that all classes have in common.
         signal = variances[:, None] / total * self.come**2
         fit = prior + self._fit(signal + self.noise)
@@ -238,7 +238,7 @@ class NoisyModel:
             fit = np.append(fit, prior[0] + math.log(WALKED) + self._fit(self.walked[None, :]))
             factors, parts = np.append(factors, 0.0), np.append(parts, 0.0)
         weights = np.exp(fit - fit.max())
-        return Shrinkage(factors=factors, weights=weights / weights.sum(), signal=parts)
+        return ShrinkageFactors(factors=factors, weights=weights / weights.sum(), signal=parts)
 
     def leave_out(self, parts: Array) -> NoisyModel:
         """The same without what lies in these parts in its directions; of nothing where hardly anything is left."""
