@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
+from sklearn.metrics import roc_auc_score
 from tests.estimators.discovery import NAMES
 
 import consenso
@@ -240,6 +241,20 @@ def test_a_hinge_keeps_to_the_larger_class_where_rows_tell_nothing(columns: str)
         found = loss("PrivateLinearSVC", made.fit(rows, y).decision_function(rows), y)
         above.append(found - 2 * min(y.mean(), 1 - y.mean()))
     assert np.mean(above) < 0.02
+
+
+def test_a_hinge_that_keeps_to_the_larger_class_still_orders_records() -> None:
+    # No linear model has a smaller hinge here than the larger class, which orders nothing.
+    rng = np.random.default_rng(12)
+    rows = rng.normal(size=(5000, 3))
+    y = (rng.random(5000) < 1 / (1 + np.exp(2.5 - rows[:, 0]))).astype(int)
+    made = consenso.PrivateLinearSVC(
+        epsilon=1.0, row_bound=4.0, classes=[0, 1], random_state=0, adjacency="add-remove", records=len(y)
+    ).fit(rows, y)
+    scores = made.decision_function(rows)
+    assert (made.predict(rows) == 0).all()
+    assert loss("PrivateLinearSVC", scores, y) < 2 * y.mean() + 0.002
+    assert roc_auc_score(y, scores) > 0.7
 
 
 @pytest.mark.parametrize("name", ["PrivateLasso", "PrivateElasticNet", "PrivateLADRegressor"])

@@ -28,6 +28,9 @@ from consenso.losses import Loss
 
 # Standard deviations of log-odds that scores may tell, and which draws of a normal law are enough.
 ODDS, FEW = np.append(0.0, 2.0 ** np.linspace(-4, 5, 73)), slice(2, None, 4)
+# What is left of a model that is worth no more than the larger class: it costs nothing, and keeps the order that rows
+# tell of records.
+SHORT = 2.0**-10
 # Laws that are less likely are left out; no odds are less likely before.
 LIKELY, LEAST = 1e-4, 1e-6
 # Labels that scores tell without any doubt would have infinite odds.
@@ -61,7 +64,7 @@ class Margins:
         weights = weights[likely] / weights[likely].sum()
         losses = laws.take(likely).find_losses(self.constant, weights)
         losses += add_up_slopes(weights @ (apart * allowed / spread)[likely])
-        return float(CANDIDATES[np.argmin(losses + penalty(CANDIDATES))])
+        return max(SHORT, float(CANDIDATES[np.argmin(losses + penalty(CANDIDATES))]))
 
     def _weigh_odds(self) -> Array:
         """Logarithms of the weights of ODDS.
