@@ -30,7 +30,7 @@ from consenso.losses import Loss
 ODDS, FEW = np.append(0.0, 2.0 ** np.linspace(-4, 5, 73)), slice(2, None, 4)
 # What is left of a model that is worth no more than the larger class: it costs nothing, and keeps the order that rows
 # tell of records.
-SHORT = 2.0**-10
+SHORT = 2.0**-14
 # Laws that are less likely are left out; no odds are less likely before.
 LIKELY, LEAST = 1e-4, 1e-6
 # Labels that scores tell without any doubt would have infinite odds.
