@@ -243,6 +243,29 @@ def test_a_hinge_keeps_to_the_larger_class_where_rows_tell_nothing(columns: str)
     assert np.mean(above) < 0.02
 
 
+def test_a_hinge_of_skewed_rows_falls_to_the_exact_one() -> None:
+    # Few records bend it once most are right, and steps without enough momentum ended at 0.045, at any budget.
+    rng = np.random.default_rng(1)
+    rows = rng.exponential(size=(1000, 3))
+    y = (rows[:, 0] + 0.05 * rng.normal(size=1000) > 1).astype(int)
+    bound, found = float(np.linalg.norm(rows, axis=1).max()), []
+    for epsilon in (3.0, 30.0, 100.0):
+        made = [
+            consenso.PrivateLinearSVC(
+                epsilon=epsilon,
+                row_bound=bound,
+                classes=[0, 1],
+                random_state=seed,
+                adjacency="add-remove",
+                records=1000,
+            ).fit(rows, y)
+            for seed in range(3)
+        ]
+        found.append(np.mean([loss("PrivateLinearSVC", each.decision_function(rows), y) for each in made]))
+    assert found[0] < 0.06
+    assert max(found[1:]) < 0.036
+
+
 def test_a_hinge_that_keeps_to_the_larger_class_still_orders_records() -> None:
     # No linear model has a smaller hinge here than the larger class, which orders nothing.
     rng = np.random.default_rng(12)

@@ -17,6 +17,7 @@ def know(
     mean: float = 0.0,
     constant: float = -1.0,
     odds: float = 0.0,
+    lead: float = 0.0,
     signal: float = 1.0,
     nothing: float = 0.5,
     loss: Loss | None = None,
@@ -28,6 +29,7 @@ def know(
         mean=mean,
         constant=constant,
         odds=odds,
+        lead=lead,
         longest=100.0,
         signal=np.array([0.0, signal]),
         weights=np.array([nothing, 1 - nothing]),
@@ -52,7 +54,7 @@ def test_a_hinge_of_noise_becomes_the_larger_class_and_one_of_margins_does_not()
     rng = np.random.default_rng(2)
     t, y = rng.normal(size=100_000), rng.choice([-1.0, 1.0], size=100_000, p=[0.7, 0.3])
     known = know(1.0, odds=np.log(0.3 / 0.7))
-    assert known.choose(measure_slopes(t, y), 0.05, free) == margin_laws.SHORT
+    assert known.choose(measure_slopes(t, y), 0.05, free) == 0.0
     assert known.choose(measure_slopes(t, np.sign(t - 0.3)), 0.05, free) > 0.5
 
 
@@ -121,4 +123,30 @@ def test_scores_that_are_noise_for_the_most_part_are_not_taken_for_labels_withou
     found = [
         know(size, mean=mean, odds=np.log(3 / 7), signal=signal).choose(slopes, 0.15, free) for signal in (0.01, 0.99)
     ]
-    assert found[0] == margin_laws.SHORT < 0.1 < found[1]
+    assert found[0] == 0.0 < 0.1 < found[1]
+
+
+def test_the_larger_class_is_kept_whole_where_a_model_gains_less_than_it_leads_by() -> None:
+    """Counts that are not sure of it start steps at half of its margin, which is half of what it is worth."""
+    rng = np.random.default_rng(8)
+    y = np.where(rng.random(200_000) < 0.45, 1.0, -1.0)
+    t = 0.05 * y + 0.2 * rng.normal(size=len(y))
+    size, slopes = float(np.sqrt(np.mean(t**2))), measure_slopes(t, y, -0.5)
+    gained = measure_hinge(t, y, 0.0, -0.5) - min(measure_hinge(t, y, length, -0.5) for length in CANDIDATES)
+    for lead in (-0.1, -4 * gained):
+        known = know(size, mean=float(t.mean()), constant=-0.5, odds=np.log(0.45 / 0.55), lead=lead)
+        assert (known.choose(slopes, 1e-3, free) > 0) == (abs(lead) / 2 < gained)
+
+
+def test_long_scores_that_follow_no_law_get_the_length_that_slopes_tell() -> None:
+    # Labels that a column all but decides, with a long tail: no normal law is near, and some have a slope of 0 where
+    # the loss still falls.
+    rng, loss = np.random.default_rng(9), SmoothedHinge(smoothing=0.05)
+    x = rng.exponential(size=20_000)
+    y = np.where(x + 0.05 * rng.normal(size=len(x)) > 1.0, 1.0, -1.0)
+    t = 12.0 * (x - 1.0)
+    best = min(measure_hinge(t, y, length, 0.0) for length in CANDIDATES)
+    known = know(float(np.sqrt(np.mean(t**2))), mean=float(t.mean()), constant=0.0, odds=np.log(0.37 / 0.63), loss=loss)
+    for noise in (1e-3, 4e-3):
+        found = known.choose(measure_slopes(t, y, 0.0, loss), noise, free)
+        assert measure_hinge(t, y, found, 0.0) < best + 0.02

@@ -10,11 +10,13 @@ from consenso.algorithms.preconditioning.shrinking import (
     BENDS,
     LABEL_MOMENTA,
     LEFT,
+    MARGIN_MOMENTA,
     MOMENTA,
     PARTS,
     MomentumSteps,
     NoisyModel,
     choose_momentum,
+    leads_uphill,
     measure_bend,
     plan_steps,
     skip_early,
@@ -158,7 +160,7 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20
 
 
-@pytest.mark.parametrize(("smooth", "momenta"), [(True, LABEL_MOMENTA), (False, MOMENTA)])
+@pytest.mark.parametrize(("smooth", "momenta"), [(True, LABEL_MOMENTA), (False, MARGIN_MOMENTA)])
 def test_steps_on_labels_go_on_where_noise_is_quiet(smooth: bool, momenta: tuple[float, ...]) -> None:
     rates, filled = np.array([0.02, 0.5]), np.ones(2)
     found = [choose_momentum(rates, filled, noise, 40, smooth=smooth) for noise in np.geomspace(1e-3, 0.3, 40)]
@@ -166,6 +168,15 @@ def test_steps_on_labels_go_on_where_noise_is_quiet(smooth: bool, momenta: tuple
     assert found[-1] == 0.0
     assert sorted(found, reverse=True) == found
     assert set(found) == {0.0, *momenta}
+
+
+def test_a_step_leads_uphill_where_its_gradient_says_so_by_more_than_noise() -> None:
+    way, rng = np.array([3.0, 4.0]), np.random.default_rng(0)
+    assert leads_uphill(way, np.array([0.3, 0.4]), 0.4)
+    assert not leads_uphill(way, np.array([0.3, 0.4]), 0.6)
+    assert not leads_uphill(way, -way, 0.0)
+    told = [leads_uphill(way, rng.normal(size=2), 1.0) for _ in range(2000)]
+    assert np.mean(told) == pytest.approx(0.16, abs=0.03)
 
 
 def test_a_step_tells_how_much_the_loss_bends_and_its_noise_does_not() -> None:

@@ -28,9 +28,10 @@ from consenso.losses import Loss
 
 # Standard deviations of log-odds that scores may tell, and which draws of a normal law are enough.
 ODDS, FEW = np.append(0.0, 2.0 ** np.linspace(-4, 5, 73)), slice(2, None, 4)
-# What is left of a model that is worth no more than the larger class: it costs nothing, and keeps the order that rows
-# tell of records.
+# What is left of a model where the larger class loses less.
 SHORT = 2.0**-14
+# Slopes are not told by a law more exactly than by this part of the largest of them, also where they change their sign.
+SURE = 0.03
 # Laws that are less likely are left out; no odds are less likely before.
 LIKELY, LEAST = 1e-4, 1e-6
 # Labels that scores tell without any doubt would have infinite odds.
@@ -47,16 +48,21 @@ class Margins:
     mean: float  # of that
     constant: float  # score of the constant model
     odds: float  # logarithm of those of the positive label
+    lead: float  # by which part of the records it was counted more often than the other one
     longest: float  # to which scores of a record are shortened
     signal: Array  # parts of the variance of scores that may be no noise
     weights: Array  # how likely each of them is
 
     def choose(self, slopes: Array, noise: float, penalty: Callable[[Array], Array]) -> float:
-        """The length of least expected loss, by mean slopes of this noise and the penalties of lengths."""
+        """The length of least expected loss, by mean slopes of this noise and the penalties of lengths.
+
+        It is 0 where the larger class is expected to lose less than any of them.
+        """
         steps, odds = (each.ravel() for each in np.meshgrid(STEPS, np.arange(len(ODDS)), indexing="ij"))
         laws = MarginLaws.of(self, SIZES[steps - STEPS[0]], ODDS[odds])
         expected = laws.find_slopes(self)
-        apart, allowed = slopes - expected, (DISCREPANCY * expected) ** 2
+        apart, largest = slopes - expected, np.abs(expected).max(axis=1, keepdims=True)
+        allowed = (DISCREPANCY * expected) ** 2 + (SURE * largest) ** 2
         spread = max(noise, EXACT * self.size) ** 2 + allowed
         fit = self._weigh_odds()[odds] - 0.5 * steps**2 - 0.5 * np.sum(apart**2 / spread + np.log(spread), axis=1)
         weights = np.exp(fit - fit.max())
@@ -64,7 +70,12 @@ class Margins:
         weights = weights[likely] / weights[likely].sum()
         losses = laws.take(likely).find_losses(self.constant, weights)
         losses += add_up_slopes(weights @ (apart * allowed / spread)[likely])
-        return max(SHORT, float(CANDIDATES[np.argmin(losses + penalty(CANDIDATES))]))
+        losses += penalty(CANDIDATES)
+        # Between margins the loss is straight, so that the larger class is best at its margin, however unsure its name
+        # is. By how much is not shrunk, as odds are: what noise adds to it makes for caution.
+        gained = (1 - abs(self.constant)) * min(abs(self.lead), 1.0)
+        best = int(np.argmin(losses))
+        return float(CANDIDATES[best]) if losses[best] < losses[0] - gained else 0.0
 
     def _weigh_odds(self) -> Array:
         """Logarithms of the weights of ODDS.

@@ -127,7 +127,6 @@ class WhitenedModel(WhitenedSettings):
         slopes = numbers[:-1] + length_laws.correct_optimism(facts.problem, directions, doubt, noise)
         loss, constant = facts.problem.loss, hub.origin[-facts.problem.outputs :] * self.constant
         longest = length_laws.longest_scores(reach, loss)
-        known: length_laws.Lengths | margin_laws.Margins
         if loss.is_likelihood:
             known = length_laws.Lengths(
                 loss=loss,
@@ -137,18 +136,25 @@ class WhitenedModel(WhitenedSettings):
                 weights=shrinkage.weights,
                 longest=longest,
             )
-        else:
-            known = margin_laws.Margins(
-                loss=loss,
-                size=size,
-                mean=mean,
-                constant=float(constant[0]),
-                odds=hub.odds,
-                longest=longest,
-                signal=shrinkage.signal,
-                weights=shrinkage.weights,
-            )
-        return replace(hub, length=known.choose(slopes, noise, penalty))
+            return replace(hub, length=known.choose(slopes, noise, penalty))
+        margins = margin_laws.Margins(
+            loss=loss,
+            size=size,
+            mean=mean,
+            constant=float(constant[0]),
+            odds=hub.odds,
+            lead=hub.lead,
+            longest=longest,
+            signal=shrinkage.signal,
+            weights=shrinkage.weights,
+        )
+        length = margins.choose(slopes, noise, penalty)
+        if length or not self.constant:
+            return replace(hub, length=length)
+        # The larger class alone, with what keeps the order that rows tell of records, and costs nothing.
+        origin = hub.origin.copy()
+        origin[-1] = math.copysign(1.0, hub.lead) / self.constant
+        return replace(hub, length=margin_laws.SHORT, origin=origin)
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> float:
         """Of a mean gradient that has the whole budget."""

@@ -38,9 +38,11 @@ MOMENTA, EARLY = (0.25, 0.5), 3
 # of the targets, or there is none.
 WANDERS = 0.1
 # Losses of labels flatten as models learn, and steps on them may go on by more, while scores wander by no more than
-# this variance: slopes are straight that far. Where they have kinks, points that go on by 3/4 swing across them. Chosen
-# on mushroom, penbased, twonorm and many10small.
+# this variance: slopes are straight that far. Chosen on mushroom, penbased, twonorm and many10small. Those of margins
+# flatten the most, but points that go on swing across their kinks: they do not after a step that has led uphill by more
+# than so many standard deviations of noise.
 LABEL_MOMENTA, LABEL_WANDERS = (*MOMENTA, 0.75), 0.2
+MARGIN_MOMENTA, UPHILL = (*LABEL_MOMENTA, 0.9), 1.0
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
 # (docs/solvers-measured.md).
@@ -162,9 +164,14 @@ def plan_steps(
 
 def choose_momentum(rates: Array, filled: Array, noise: float, steps: int, *, smooth: bool) -> float:
     """Of so many steps on labels: the most with which points stay where slopes are straight, or none."""
-    momenta = LABEL_MOMENTA if smooth else MOMENTA
+    momenta = LABEL_MOMENTA if smooth else MARGIN_MOMENTA
     found = (each for each in reversed(momenta) if are_steady(rates, filled, LABEL_WANDERS, noise, steps, each))
     return next(found, 0.0)
+
+
+def leads_uphill(way: Array, gradient: Array, noise: float) -> bool:
+    """Whether the gradient at the end of a step speaks for going back, by more than its noise."""
+    return float(way @ gradient) > UPHILL * noise * float(np.linalg.norm(way))
 
 
 def are_steady(rates: Array, filled: Array, most: float, noise: float, steps: int, momentum: float) -> bool:

@@ -56,6 +56,7 @@ class WhitenedSteps(WhitenedModel):
             refuted=0.0,
             origin=zero,
             odds=0.0,
+            lead=0.0,
             spread=1.0,
             size=1.0,
             filled=1.0,
@@ -91,7 +92,8 @@ class WhitenedSteps(WhitenedModel):
         # Losses of labels are flat at the constant model of a rare class, and steps from there are short; but from zero
         # they do not get to that of a very rare one.
         start = origin if self._starts_at_counts(problem) else hub.x
-        hub = replace(hub, origin=origin, x=start, before=start, odds=found.odds, spread=min(1.0, spread / unit))
+        hub = replace(hub, origin=origin, x=start, before=start, spread=min(1.0, spread / unit))
+        hub = replace(hub, odds=found.odds, lead=found.lead)
         if problem.loss.targets == "real" and not self.smoothing:
             hub = replace(hub, size=hub.spread)
         return hub if self.moment_releases else self._ready(facts, hub)
@@ -240,8 +242,10 @@ class WhitenedSteps(WhitenedModel):
             hub = replace(hub, curved=shrinking.measure_bend(way, turned, hub.shares, noise, paces))
         damped = self._damping(facts, hub) * (hub.x - hub.origin)
         moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
-        moved += hub.momentum * (hub.x - hub.before)
-        is_real = facts.problem.loss.targets == "real"
+        loss, way = facts.problem.loss, hub.x - hub.before
+        is_real = loss.targets == "real"
+        if is_real or loss.is_likelihood or not shrinking.leads_uphill(metric.apply(way, 0.5), gradient, noise):
+            moved += hub.momentum * way
         early = (shrinking if is_real else self._levels(facts, hub)).skip_early(hub.steps)
         late = hub.taken >= max(early, self.warmup_steps) if self.averaging else hub.taken == hub.steps - 1
         return replace(

@@ -1,8 +1,8 @@
 """The constant model, from noisy counts of the targets: where a fit starts, and what it falls back to.
 
     counts      records by class, or real targets by bins of equal width over their public range
-    labels      the scores of the mean posterior shares of the classes (noise alone says "equal"); for a hinge the class
-                that seems the larger, at its margin
+    labels      the scores of the mean posterior shares of the classes (noise alone says "equal"); for a hinge, which
+                has the larger class at its margin, how sure it is which that is
     numbers     with many records, centre and spread of the bins that stand out of the noise, at the finest width at
                 which half of the records do; with few, for which bins are fewer, or where they do not, mean posterior
                 centre and spread of a Gaussian or an exponential law, centres being even over the range and spreads
@@ -85,6 +85,7 @@ class ConstantModel:
     scores: Array  # (outputs,)
     spread: float  # of real targets around the score; 1 for labels
     odds: float = 0.0  # logarithm of those of the positive one of two labels
+    lead: float = 0.0  # by which part of the records it was counted more often than the other one
 
 
 def bins_of(problem: Problem, real: int = BINS) -> int:
@@ -159,9 +160,9 @@ def read_constant_model(problem: Problem, counts: Array, noise: float) -> Consta
         return ConstantModel(logs - logs.mean(), 1.0)
     odds = float(logs[1] - logs[0])
     if not problem.loss.is_likelihood:
-        # A hinge has the larger class as its constant model, at its margin. Between margins its loss is straight: the
-        # best is the class that is more likely to be the larger, however unsure that is.
-        return ConstantModel(np.array([1.0 if counts[1] >= counts[0] else -1.0]), 1.0, odds)
+        # A hinge has the larger class as its constant model, at its margin: as likely as it is the larger one.
+        lead = float(counts[1] - counts[0])
+        return ConstantModel(np.array([math.erf(lead / max(2 * noise, 1e-6))]), 1.0, odds, lead / problem.records)
     return ConstantModel(np.array([odds]), 1.0, odds)
 
 

@@ -55,6 +55,7 @@ class Hub:
     refuted: float  # logarithm by which it made it less likely that rows tell nothing of labels
     origin: Array  # the constant model, from which steps start and to which the model is shrunk
     odds: float  # logarithm of the counted odds of the positive one of two labels
+    lead: float  # by which part of the records it was counted more often than the other one
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
     size: float  # of slopes at the model, a standard deviation over their limit; 1 where nothing is known
     filled: float  # mean squared length of rows without their constant, over its bound
