@@ -148,12 +148,12 @@ class WhitenedModel(WhitenedSettings):
             signal=shrinkage.signal,
             weights=shrinkage.weights,
         )
-        length = margins.choose(slopes, noise, penalty)
-        if length or not self.constant:
+        length, origin = margins.choose(slopes, noise, penalty), hub.origin.copy()
+        if length:
             return replace(hub, length=length)
         # The larger class alone, with what keeps the order that rows tell of records, and costs nothing.
-        origin = hub.origin.copy()
-        origin[-1] = math.copysign(1.0, hub.lead) / self.constant
+        if self.counts and self.constant:
+            origin[-1] = math.copysign(1.0, hub.lead) / self.constant
         return replace(hub, length=margin_laws.SHORT, origin=origin)
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> float:

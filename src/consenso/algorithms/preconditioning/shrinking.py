@@ -226,9 +226,9 @@ class NoisyModel:
     outputs: int
 
     def find_factors(self, variances: Array, prior: Array) -> ShrinkageFactors:
-        """For these variances of scores, whose logarithms of prior weights are given.
+        """What these variances of scores call for, whose logarithms of prior weights are given.
 
-        Last of them is what a model of nothing that walked freely calls for.
+        Last is what a model of nothing that walked freely calls for.
         """
         total = float(self.filled.sum())
         if not self.noise.any():
