@@ -80,7 +80,7 @@ class ColumnShares:
 
     histograms: how many there are of each column. asking: for the question whether they are worth it. moving: for the
     question whether columns that keep their scales are to be moved. apart: by how much the cells of a record have to
-    differ; and short: or how short its row may be, for it to speak for histograms.
+    differ for it to speak for histograms.
     """
 
     columns: float = 0.0
@@ -88,7 +88,6 @@ class ColumnShares:
     asking: float = 0.0
     moving: float = 0.0
     apart: float = APART
-    short: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -139,10 +138,7 @@ def leave_share(share: float, stages: Stages) -> None:
 
 def are_apart(records: Records, shares: ColumnShares, stages: Stages) -> bool:
     """Whether cells of a record are of very different sizes, for many of them."""
-    name, test = APART_ROWS, partial(_count_apart, apart=shares.apart, short=shares.short)
-    if shares.short:
-        name += ", or far shorter than row_bound"
-    noisy = count_rows(name, records, test, shares.asking, stages)
+    noisy = count_rows(APART_ROWS, records, partial(_count_apart, apart=shares.apart), shares.asking, stages)
     return noisy > SPEAKING * stages.terms.records
 
 
@@ -218,22 +214,18 @@ def _cells(batch: RowBatch) -> Array:
     return cells
 
 
-def _count_apart(batch: RowBatch, apart: float, short: float) -> Array:
-    """Of the rows of a batch those whose lower quartile of cells that are not 0 is so many times below the largest.
-
-    Rows whose cells would make them shorter than `short` if all that are not 0 were as large as the largest are counted
-    as well: products of few numbers, which no order of cells or batch of rows changes.
-    """
+def _count_apart(batch: RowBatch, apart: float) -> Array:
+    """Of the rows of a batch those whose lower quartile of cells that are not 0 is so many times below the largest."""
     X, which = batch.X, np.zeros(batch.X.shape[0], dtype=np.bool_)
     if X.size > FEW_PRODUCTS:
         from consenso.kernels.copies import find_apart
 
-        find_apart(np.ascontiguousarray(X), apart, short, which)
+        find_apart(np.ascontiguousarray(X), apart, which)
         return sum_rows(which, batch)
     sizes = np.abs(X)
     most = sizes.max(axis=1)
     small, full = (np.count_nonzero(each & (sizes > 0), axis=1) for each in (sizes < most[:, None] / apart, sizes > 0))
-    return sum_rows((small > full // 4) | ((full > 0) & (most * np.sqrt(full) < short)), batch)
+    return sum_rows(small > full // 4, batch)
 
 
 def _count_shorter(batch: RowBatch, columns: Columns) -> Array:

@@ -1,14 +1,15 @@
-"""Rows whose bound was declared: a bound says how long they are, not how large columns are, nor around what they lie.
+"""Rows whose bound was declared: it says how long one may be, not how long most are, nor where columns lie.
 
-Columns far below the others, columns that vary little around means far from 0, and all columns where a few rows are far
-longer than the others, hide in the noise of second moments. So a fit asks before it starts, for next to nothing
-(docs/found-bounds.md):
+Columns far below the others, columns that vary little around means far from 0, and all columns where most rows are far
+shorter than the bound, hide in noise. So a fit asks before it starts, for next to nothing (docs/found-bounds.md):
 
-    1. a number of records: are cells of very different sizes,  if so, rows are found as where no bound is declared
-       or rows far shorter than the bound?
-    2. the mean row, and a number of records: are rows much     if so, columns are moved by it, and lengths are found
+    1. a number of records: are cells of very different sizes?  if so, rows are found as where no bound is declared
+    2. a number of records: are rows longer than a third of     if not, a shorter bound is found
+       the bound?
+    3. the mean row, and a number of records: are rows much     if so, columns are moved by it, and lengths are found
        shorter around it?
-    3. otherwise the declared bound stays                       and the fit has what is left
+
+Otherwise the declared bound stays, and the fit has what is left.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from consenso.estimators.column_search import (
     sum_rows,
 )
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.private_rows import find_lengths, share_lengths
-from consenso.estimators.row_histograms import Records, count_columns
+from consenso.estimators.private_rows import count_long, find_lengths, share_lengths
+from consenso.estimators.row_histograms import Records, count_columns, is_sparse
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.rows import BLOCK_NUMBERS, Layout, Rows
@@ -41,15 +42,15 @@ from consenso.shards.intake import shrink_factors, squared_norms
 from consenso.shards.stored import RowBatch
 from consenso.whole_steps import FEW_PRODUCTS
 
-# Of the squared budget: nothing that a fit notices. What would cost more is not asked.
+# Of the squared budget: nothing that a fit notices.
 LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
-# The noise of a number of records, as a part of them.
-ASKING_NOISE = 1 / 16
+# The noise of a number of records, as a part of them. Few records have more noise, and then spend more; where that
+# would be more than FEW_SHARE, nothing is asked.
+ASKING_NOISE, FEW_NOISE, FEWEST_NOISE, FEW_SHARE = 1 / 16, 1 / 8, 1 / 4, 0.02
 # Of normal numbers of one size the largest of some is so many times their lower quartile.
 NORMAL_QUARTILES = 6.0
-# Rows are far shorter than a bound that is so many times as long: it is that of few long ones, or of none. Lengths are
-# told from the largest cell, which in a row of normal numbers is about twice as large as others.
-FAR_SHORTER, LARGEST = 16.0, 2.0
+# A bound is that of few long rows, or of none, if most are shorter than this part of it.
+SHORT, MOST_ROWS = 1 / 2, 1 / 2
 # Rows are much shorter around their mean if that takes off all but one in so many of their length: the fit sees around
 # what columns lie by itself if that is up to the root of records times mu away, in the size of the columns; a part of
 # that, within a range. Noise in the mean row, over all columns, is at most half of what is left then.
@@ -64,22 +65,33 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredShares:
-    """Of the squared budget: the question of sizes and what follows it; the mean row, that of lengths; and lengths."""
+    """Of the squared budget: questions of sizes and of short rows; the mean row, and what it is worth; and lengths."""
 
     columns: ColumnShares
+    short: float
     mean: float
     shorter: float
     lengths: float
 
     @property
+    def scales(self) -> float:
+        """What columns of very different sizes cost, once that is known."""
+        return self.columns.columns + self.columns.moving + self.lengths
+
+    @property
+    def means(self) -> float:
+        """The most that the mean row costs, and what follows it."""
+        return self.mean + self.shorter + self.lengths if self.mean else 0.0
+
+    @property
     def following(self) -> float:
-        """The most that follows the question of sizes, before lengths."""
-        return max(self.columns.columns + self.columns.moving, self.mean + self.shorter)
+        """The most that follows where columns are alike."""
+        return self.short + self.lengths + self.means
 
     @property
     def whole(self) -> float:
         """The most of all that may be asked."""
-        return self.columns.asking + self.following + self.lengths
+        return self.columns.asking + max(self.scales if self.columns.columns else 0.0, self.following)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,33 +100,41 @@ class ChangedRows:
 
     rows: RowMap
     why: str
-    how: str
+    how: str = ""
+
+    @property
+    def bound(self) -> float:
+        """How long rows may be now."""
+        assert self.rows.row_bound is not None
+        return self.rows.row_bound
 
     def say(self, share: float) -> str:
         """For whoever declared the bound; share: of the squared budget, what it took."""
+        there, after = (" there", ", after they were shortened to row_bound") if self.how else ("", "")
         return (
-            f"{self.why}, so that most would be lost in the noise: columns are {self.how} and rows shortened to the "
-            f"2-norm {self.rows.row_bound:.4g} there, in fit and in predict, by what was found in the data for "
-            f"{share:.1%} of the squared budget, after they were shortened to row_bound."
+            f"{self.why}, so that most would be lost in the noise: {self.how}rows are shortened to the 2-norm "
+            f"{self.bound:.4g}{there}, in fit and in predict, by what was found in the data for {share:.1%} of "
+            f"the squared budget{after}."
         )
 
 
 def share_declared(records: Records, terms: PrivacyParams, row_bound: float, *, centers: bool) -> DeclaredShares | None:
     """What it costs to look at rows whose bound was declared, from public facts; None where nothing is asked."""
-    shares = share_columns(records, terms)
-    if not shares.columns or terms.counts:
+    if terms.counts:
         return None
     many = terms.whole_mu * terms.records
-    asking = max(LEAST_SHARE, (many * ASKING_NOISE) ** -2)
-    if asking > MOST_SHARE:
+    asking, short = (_share_asking(many, most) for most in (FEW_NOISE, FEWEST_NOISE))
+    if short > FEW_SHARE:
         return None
+    shares = share_columns(records, terms)
+    if asking > FEW_SHARE:
+        shares = ColumnShares()
     worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
     mean = (worlds * _shorter_factor(terms) * math.sqrt(count_columns(records)) / (HALF * many)) ** 2
-    mean = max(LEAST_SHARE, mean) if centers and mean <= MOST_FOR_MEAN else 0.0
+    mean = max(LEAST_SHARE, mean) if centers and mean <= MOST_FOR_MEAN and not is_sparse(records) else 0.0
     return DeclaredShares(
-        columns=replace(
-            shares, asking=asking, apart=NORMAL_QUARTILES * alike_factor(terms), short=LARGEST * row_bound / FAR_SHORTER
-        ),
+        columns=replace(shares, asking=asking if shares.columns else 0.0, apart=NORMAL_QUARTILES * alike_factor(terms)),
+        short=short,
         mean=mean,
         shorter=asking if mean else 0.0,
         lengths=share_lengths(terms),
@@ -128,19 +148,39 @@ def find_declared(
 
     centers: whether columns may be moved, not only rescaled. What is not spent is left to the fit.
     """
-    if are_apart(records, shares.columns, stages):
-        leave_share(shares.following - shares.columns.columns - shares.columns.moving, stages)
-        why, how = "Columns are of very different sizes, or rows far shorter than row_bound", "moved into ranges"
+    left = shares.whole - shares.columns.asking
+    if shares.columns.columns and are_apart(records, shares.columns, stages):
+        leave_share(left - shares.scales, stages)
         columns = find_columns(records, replace(shares.columns, asking=0.0), stages, centers=centers)
-    else:
-        leave_share(shares.following - shares.mean - shares.shorter, stages)
-        why, how = "Columns lie far from 0 for how much they vary", "moved by their means"
-        columns = _find_means(records, shares, stages, row_bound) if shares.mean else None
+        assert columns is not None
+        rows = find_lengths(records, replace(columns, within=row_bound), shares.lengths, stages)
+        why = "Columns are of very different sizes"
+        return ChangedRows(rows=rows, why=why, how="columns are moved into ranges and ")
+    leave_share(left - shares.following, stages)
+    shorter = _find_shorter(records, shares, stages, row_bound)
+    columns = None
+    if shares.mean:
+        columns = _find_means(records, shares, stages, row_bound if shorter is None else shorter.bound)
     if columns is None:
+        return shorter
+    rows = find_lengths(records, columns, shares.lengths, stages)
+    why = "Columns lie far from 0 for how much they vary"
+    return ChangedRows(rows=rows, why=why, how="columns are moved by their means and ")
+
+
+def _find_shorter(records: Records, shares: DeclaredShares, stages: Stages, row_bound: float) -> ChangedRows | None:
+    """Release a shorter bound, if most rows are far within the declared one."""
+    test = partial(count_long, bound=SHORT * row_bound)
+    long = count_rows("number of rows longer than a third of row_bound", records, test, shares.short, stages)
+    if long > MOST_ROWS * stages.terms.records:
         leave_share(shares.lengths, stages)
         return None
-    columns = replace(columns, within=row_bound)
-    return ChangedRows(rows=find_lengths(records, columns, shares.lengths, stages), why=why, how=how)
+    found = find_lengths(records, None, shares.lengths, stages, declared=row_bound)
+    return ChangedRows(rows=found, why="Most rows are far shorter than row_bound")
+
+
+def _share_asking(many: float, most: float) -> float:
+    return max(LEAST_SHARE, min(MOST_SHARE, (many * ASKING_NOISE) ** -2), (many * most) ** -2)
 
 
 def _shorter_factor(terms: PrivacyParams) -> float:
@@ -148,7 +188,7 @@ def _shorter_factor(terms: PrivacyParams) -> float:
 
 
 def _find_means(records: Records, shares: DeclaredShares, stages: Stages, row_bound: float) -> Columns | None:
-    """Release the mean row; columns are moved by it if most rows are much shorter then."""
+    """Release the mean row; columns are moved by it if most rows are much shorter then. row_bound: of all rows."""
     many, step = count_columns(records), 2.0 ** (math.ceil(math.log2(row_bound)) - BITS)
     # A unit's rows are rounded to the grid each by itself; its weights are at most 1 together.
     most = row_bound / step + stages.terms.rows_per_unit * math.sqrt(many) / 2
@@ -157,14 +197,15 @@ def _find_means(records: Records, shares: DeclaredShares, stages: Stages, row_bo
     mean, noise = (each * step / stages.terms.records for each in (total, planned.scale(stages.terms.adjacency)))
     center = np.where(np.abs(mean) > STANDS_OUT * noise, mean, 0.0)
     if not center.any():
-        leave_share(shares.shorter, stages)
+        leave_share(shares.shorter + shares.lengths, stages)
         return None
     test = partial(_count_shorter, center=center, factor=_shorter_factor(stages.terms))
     shorter = count_rows("number of rows that are shorter around the mean", records, test, shares.shorter, stages)
-    if shorter <= stages.terms.records / 2:
+    if shorter <= MOST_ROWS * stages.terms.records:
+        leave_share(shares.lengths, stages)
         return None
     ends = np.full(many, row_bound)
-    return Columns(low=-ends, high=ends, center=center, scale=np.ones(many))
+    return Columns(low=-ends, high=ends, center=center, scale=np.ones(many), within=row_bound)
 
 
 # Of the rows of a batch, wherever it is.

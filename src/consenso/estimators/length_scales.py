@@ -33,15 +33,22 @@ LENGTH_EDGES = np.append(0.0, np.exp2(_LOGS) * (1 + 1e-6))
 
 
 def read_length(
-    counts: Array, noise: float, records: tuple[float, float], level: float, columns: int | None = None
+    counts: Array,
+    noise: float,
+    records: tuple[float, float],
+    level: float,
+    columns: int | None = None,
+    usual: float | None = None,
 ) -> float:
     """A length that a share `level` of the rows does not exceed, from counts between LENGTH_EDGES.
 
     records: at least and at most so many are counted. columns: how many there are, if each was brought to size 1; rows
-    are then about as long as the root of it.
+    are then about as long as the root of it. usual: a length that they are rather near than far from.
     """
     parts, middles, spreads = _make_shapes()
-    away = middles - USUAL if columns is None else (middles - math.log2(columns) / 2) * SCALED
+    away = middles - (USUAL if usual is None else math.log2(usual))
+    if columns is not None:
+        away = (middles - math.log2(columns) / 2) * SCALED
     logs = weigh_shapes(counts[None], parts, noise, records)[0] - np.abs(away) / FALLING
     weights = np.exp(logs - logs.max())
     reach = middles + float(ndtri(level)) * spreads

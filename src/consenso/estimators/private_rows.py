@@ -151,13 +151,16 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
     return find_lengths(records, columns, shares.lengths, stages)
 
 
-def find_lengths(records: Records, columns: Columns | None, share: float, stages: Stages) -> RowMap:
-    """Release how long rows are."""
+def find_lengths(
+    records: Records, columns: Columns | None, share: float, stages: Stages, declared: float = MOST_ROW_BOUND
+) -> RowMap:
+    """Release how long rows are; declared: none is longer, or is shortened to that."""
     lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
-    longest = min(MOST_ROW_BOUND, _longest_row(columns))
+    longest = min(declared, _longest_row(columns))
     if _are_few(LENGTHS_SHARE, stages.terms):
         scaled = None if columns is None else count_columns(records)
-        bound = _find_few_lengths(records, lengths, share, stages, scaled)
+        usual = None if declared == MOST_ROW_BOUND else declared
+        bound = _find_few_lengths(records, lengths, share, stages, scaled, usual)
         return RowMap(row_bound=min(max(bound, LEAST_ROW_BOUND), longest), columns=columns)
     tail = _length_tail(share, count_columns(records), stages.terms)
     # No doubt: where a bound that is a little short would cost much, there is the reach below.
@@ -172,13 +175,22 @@ def find_lengths(records: Records, columns: Columns | None, share: float, stages
 
 
 def _find_few_lengths(
-    records: Records, lengths: Callable[[RowBatch], Array], share: float, stages: Stages, scaled: int | None
+    records: Records,
+    lengths: Callable[[RowBatch], Array],
+    share: float,
+    stages: Stages,
+    scaled: int | None,
+    usual: float | None,
 ) -> float:
-    """The length that FEW_TAIL of few rows exceeds. scaled: the number of columns, if they were brought to size 1."""
+    """The length that FEW_TAIL of few rows exceeds.
+
+    scaled: the number of columns, if they were brought to size 1. usual: a length that they are rather near than far
+    from.
+    """
     planned = plan_histograms(stages, "lengths of rows", share, 1, times=1, bins=len(LENGTH_EDGES) - 1)
     (counts,) = release_histograms(stages, planned, 0, records, lengths, LENGTH_EDGES[None])
     noise = planned.scale(stages.terms.adjacency)
-    return read_length(counts, noise, bound_total(stages.terms), 1 - FEW_TAIL, scaled)
+    return read_length(counts, noise, bound_total(stages.terms), 1 - FEW_TAIL, scaled, usual)
 
 
 def _closeness(many: int, terms: PrivacyParams) -> float:
@@ -260,7 +272,7 @@ def plan_shortened(stages: Stages) -> Earlier:
 
 def count_shortened(planned: Earlier, records: Records, bound: float, stages: Stages) -> float:
     """Release the share of rows that are longer than a bound that was given; 0 where noise alone may say as much."""
-    exact = sum_batches(records, partial(_count_long, bound=bound))
+    exact = sum_batches(records, partial(count_long, bound=bound))
     noisy = float(stages.release(planned, 0, exact)[0])
     terms = stages.terms
     # Three standard deviations: a false alarm in one fit of 700.
@@ -279,6 +291,6 @@ def _lengths(batch: RowBatch, rows: RowMap) -> Array:
     return rows.measure(batch.X)[:, None]
 
 
-def _count_long(batch: RowBatch, bound: float) -> Array:
+def count_long(batch: RowBatch, bound: float) -> Array:
     long = shrink_factors(batch.X, bound) < 1
     return np.array([np.count_nonzero(long) if batch.weights is None else batch.weights[long].sum()], dtype=np.float64)

@@ -22,7 +22,7 @@ def _cut_rows(X: Array, out: Any, squares: Array) -> None:
             out[row, f] = np.int64(np.float64(X[row, f]).view(np.int64) & np.int64(SINGLE_BITS)).view(np.float64)
 
 
-def _find_apart(X: Any, apart: float, short: float, out: Any) -> None:
+def _find_apart(X: Any, apart: float, out: Any) -> None:
     for row in range(X.shape[0]):
         most = 0.0
         for f in range(X.shape[1]):
@@ -32,7 +32,7 @@ def _find_apart(X: Any, apart: float, short: float, out: Any) -> None:
             size = abs(X[row, f])
             full += size > 0
             small += (size > 0) & (size < limit)
-        out[row] = (small > full // 4) | ((full > 0) & (most * np.sqrt(full) < short))
+        out[row] = small > full // 4
 
 
 def _sum_within(X: Any, square: float, steps: float, total: Array, is_long: Any) -> None:
@@ -48,7 +48,7 @@ def _sum_within(X: Any, square: float, steps: float, total: Array, is_long: Any)
 
 # Squared lengths are added in any order: they tell which rows are to be looked at, not what becomes of them.
 cut_rows = branchless(_cut_rows, fastmath=SUMS)
-# Rows of which a quarter of the cells that are not 0 is so many times below the largest, or that are so short.
+# Rows of which a quarter of the cells that are not 0 is so many times below the largest.
 find_apart = branchless(_find_apart, fastmath={"nnan", "ninf", "nsz"})
 # The sum of rows that are clearly shorter than a bound, in whole steps, and which are not.
 sum_within = branchless(_sum_within, fastmath=SUMS)
