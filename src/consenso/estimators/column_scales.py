@@ -39,7 +39,7 @@ class Shapes:
     """Shapes, as parts of the records in the bins, (shapes, bins); and of each the middle size in half powers of two.
 
     center, size: mean and standard deviation without the longest tails; 0 and the typical size where 0 is among the
-    numbers. chances: beforehand.
+    numbers. chances: beforehand. ends: TAIL of the records lie beyond either, (2, shapes).
     """
 
     parts: Array
@@ -47,11 +47,12 @@ class Shapes:
     center: Array
     size: Array
     chances: Array
+    ends: Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scales:
-    """Centres and sizes of the most probable shape, and ranges of all by their chances; each (columns,)."""
+    """Centres and sizes of the most probable shape, and the median range by their chances; each (columns,)."""
 
     center: Array
     size: Array
@@ -76,9 +77,15 @@ def read_scales(counts: Array, noise: float, records: tuple[float, float]) -> Sc
         seen = np.convolve(np.bincount(shapes.place, chances.sum(axis=0)), [0.25, 0.5, 0.25], "same")
         places = (COLUMNS * usual + seen) / (COLUMNS + len(counts))
     best = chances.argmax(axis=1)
-    below = np.cumsum(chances @ shapes.parts, axis=1)
-    ends = np.stack([np.interp([TAIL, 1 - TAIL], each, SIGNED_EDGES[1:]) for each in below])
-    return Scales(center=shapes.center[best], size=shapes.size[best], low=ends[:, 0], high=ends[:, 1])
+    low, high = (_find_median(each, chances) for each in shapes.ends)
+    return Scales(center=shapes.center[best], size=shapes.size[best], low=low, high=high)
+
+
+def _find_median(values: Array, chances: Array) -> Array:
+    """Of a value of each shape, for each column: what few improbable shapes say, however far away, does not matter."""
+    order = np.argsort(values)
+    below = np.cumsum(chances[:, order], axis=1)
+    return np.asarray(values[order][(below < below[:, -1:] / 2).sum(axis=1)])
 
 
 def weigh_shapes(counts: Array, parts: Array, noise: float, records: tuple[float, float]) -> Array:
@@ -113,8 +120,11 @@ def _make_shapes() -> Shapes:
     one[np.searchsorted(POWERS, 1.0)] = 1.0
     indicators = np.stack([_sign(one[None], (0, 1), zeros)[0] for zeros in (0.3, 0.5, 0.7, 0.85, 0.95, 1.0)])
     rare = np.full(len(indicators), INDICATORS * chances.sum() / len(indicators))
+    parts = np.vstack([parts, indicators])
+    ends = [np.interp([TAIL, 1 - TAIL], np.cumsum(each), SIGNED_EDGES[1:]) for each in parts]
     return Shapes(
-        parts=np.vstack([parts, indicators]),
+        parts=parts,
+        ends=np.array(ends).T,
         place=np.append(np.tile(np.arange(len(middles)), len(made)), np.full(len(rare), len(middles) // 2)),
         center=np.append(center, np.zeros(len(rare))),
         size=np.append(size, np.ones(len(rare))),

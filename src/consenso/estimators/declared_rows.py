@@ -4,8 +4,8 @@ Columns far below the others, columns that vary little around means far from 0, 
 shorter than the bound, hide in noise. So a fit asks before it starts, for next to nothing (docs/found-bounds.md):
 
     1. a number of records: are cells of very different sizes?  if so, rows are found as where no bound is declared
-    2. a number of records: are rows longer than a third of     if not, a shorter bound is found
-       the bound?
+    2. a number of records: are rows longer than half of the    if not, a shorter bound is found
+       bound (a smaller part where noise is low)?
     3. the mean row, and a number of records: are rows much     if so, columns are moved by it, and lengths are found
        shorter around it?
 
@@ -49,8 +49,10 @@ LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
 ASKING_NOISE, FEW_NOISE, FEWEST_NOISE, FEW_SHARE = 1 / 16, 1 / 8, 1 / 4, 0.02
 # Of normal numbers of one size the largest of some is so many times their lower quartile.
 NORMAL_QUARTILES = 6.0
-# A bound is that of few long rows, or of none, if most are shorter than this part of it.
-SHORT, MOST_ROWS = 1 / 2, 1 / 2
+# A bound is that of few long rows, or of none, if most are shorter than this part of it. Where records times mu are
+# more than so many, shortened rows cost a fit more than noise does: then it bears wider bounds, in proportion, down to
+# a part of which most rows are longer unless their tails are heavy.
+SHORT, BEARS, SHORTEST, MOST_ROWS = 1 / 2, 500.0, 1 / 8, 1 / 2
 # Rows are much shorter around their mean if that takes off all but one in so many of their length: the fit sees around
 # what columns lie by itself if that is up to the root of records times mu away, in the size of the columns; a part of
 # that, within a range. Noise in the mean row, over all columns, is at most half of what is left then.
@@ -123,7 +125,7 @@ def share_declared(records: Records, terms: PrivacyParams, row_bound: float, *, 
     if terms.counts:
         return None
     many = terms.whole_mu * terms.records
-    asking, short = (_share_asking(many, most) for most in (FEW_NOISE, FEWEST_NOISE))
+    asking, short = (share_asking(many, most) for most in (FEW_NOISE, FEWEST_NOISE))
     if short > FEW_SHARE:
         return None
     shares = share_columns(records, terms)
@@ -170,8 +172,10 @@ def find_declared(
 
 def _find_shorter(records: Records, shares: DeclaredShares, stages: Stages, row_bound: float) -> ChangedRows | None:
     """Release a shorter bound, if most rows are far within the declared one."""
-    test = partial(count_long, bound=SHORT * row_bound)
-    long = count_rows("number of rows longer than a third of row_bound", records, test, shares.short, stages)
+    many = stages.terms.whole_mu * stages.terms.records
+    part = float(np.clip(SHORT * BEARS / many, SHORTEST, SHORT))
+    test = partial(count_long, bound=part * row_bound)
+    long = count_rows("number of rows longer than a part of row_bound", records, test, shares.short, stages)
     if long > MOST_ROWS * stages.terms.records:
         leave_share(shares.lengths, stages)
         return None
@@ -179,7 +183,8 @@ def _find_shorter(records: Records, shares: DeclaredShares, stages: Stages, row_
     return ChangedRows(rows=found, why="Most rows are far shorter than row_bound")
 
 
-def _share_asking(many: float, most: float) -> float:
+def share_asking(many: float, most: float) -> float:
+    """For a number of records with noise of a part of them; many: records over the noise with the whole budget."""
     return max(LEAST_SHARE, min(MOST_SHARE, (many * ASKING_NOISE) ** -2), (many * most) ** -2)
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from consenso.solvers.request import Request
 
 EXACT = "exact"
+# Solvers that find out what they need as they go, and leave a part of the budget to what is released before.
+MEASURING = ("auto", "preconditioned", "wide")
 _BARE = Unbounded("the exact minimiser is released")
 
 

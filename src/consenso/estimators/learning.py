@@ -13,7 +13,8 @@ from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
 from consenso.estimators.column_search import leave_share
 from consenso.estimators.declared_rows import DeclaredShares, find_declared, share_declared
-from consenso.estimators.fitting import EXACT, bare_guarantee, solve, split_model, without_seed
+from consenso.estimators.declared_targets import TargetShares, find_declared_targets, share_declared_targets
+from consenso.estimators.fitting import EXACT, MEASURING, bare_guarantee, solve, split_model, without_seed
 from consenso.estimators.labels import LABELS_SHARE, Labels, find_labels, prepare_terms
 from consenso.estimators.people import CAP_SHARE, KEPT, RowWeights, choose_cap, pays_for_cap, weigh_people
 from consenso.estimators.prior import Prior
@@ -29,6 +30,7 @@ from consenso.estimators.private_rows import (
     share_targets,
 )
 from consenso.estimators.row_change import RowChange, change_batches
+from consenso.estimators.row_histograms import Records
 from consenso.estimators.row_map import RowMap
 from consenso.estimators.stages import Stages
 from consenso.estimators.threshold import THRESHOLD_SHARE, ThresholdSearch
@@ -105,6 +107,7 @@ class Fit(Stages):
         given = terms.row_bound is not None and rows is None
         # A model that goes on from another one has its columns.
         self.looks_at_columns = looks_at_rows and given and prior is None
+        self.looks_at_targets = looks_at_rows and rows is None and prior is None
         # Where the number of records is public, there is a share of shortened rows to speak of.
         self.counts_rows = looks_at_rows and given and terms.adjacency == "replace-one"
         self.notes: list[str] = []
@@ -127,18 +130,24 @@ class Fit(Stages):
         request = self.request_of(_guess(terms), self.classes)
         real = request.problem.loss.targets == "real"
         seeks_labels = isinstance(self.labels, np.ndarray)
+        looks = request.solver in MEASURING
         row_shares: RowShares | DeclaredShares | None = None
         if not terms.is_private:
             pass
         elif terms.row_bound is None:
             row_shares = share_rows(seen, terms)
-        elif self.looks_at_columns and _bears_new_units(request):
+        elif looks and self.looks_at_columns and _bears_new_units(request):
             row_shares = share_declared(seen, terms, terms.row_bound, centers=self.centers)
-        target_share = share_targets(terms) if terms.is_private and real and terms.target_bound is None else 0.0
+        target_share: float | TargetShares | None = None
+        if terms.is_private and real:
+            if terms.target_bound is None:
+                target_share = share_targets(terms)
+            elif looks and self.looks_at_targets:
+                target_share = share_declared_targets(terms)
         seeks_cap = self.person is not None and self.cap is None and pays_for_cap(terms, self.X.shape[1])
         share = (
             (0.0 if row_shares is None else row_shares.whole)
-            + target_share
+            + (target_share.whole if isinstance(target_share, TargetShares) else target_share or 0.0)
             + (LABELS_SHARE if seeks_labels else 0.0)
             + (CAP_SHARE if seeks_cap else 0.0)
             + (0.0 if self.recall is None else THRESHOLD_SHARE)
@@ -187,7 +196,9 @@ class Fit(Stages):
         """What each row counts for, where a person has several."""
         return None if self.weights is None else self.weights.contributions
 
-    def _find_bounds(self, row_shares: RowShares | DeclaredShares | None, target_share: float) -> None:
+    def _find_bounds(
+        self, row_shares: RowShares | DeclaredShares | None, target_share: float | TargetShares | None
+    ) -> None:
         """The map of the rows, the middle of the targets and their bound, where they are not known."""
         records = self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets, self._own)
         planned, declared = self.terms.share, self.terms.row_bound
@@ -203,12 +214,23 @@ class Fit(Stages):
                     self.counts_rows = False
                     leave_share(SHORTENED_SHARE, self)
         if target_share:
-            planned = self.terms.share
-            self.middle, self.target_bound = find_targets(records, target_share, self, centers=self.centers)
-            self.notes.append(
-                f"Targets are clipped to {self.middle:.4g} +- {self.target_bound:.4g}, found in the data for "
-                f"{target_share - (planned - self.terms.share):.1%} of the squared budget."
-            )
+            self._find_targets(records, target_share)
+
+    def _find_targets(self, records: Records, share: float | TargetShares) -> None:
+        planned, declared, why = self.terms.share, self.target_bound, ""
+        if isinstance(share, TargetShares):
+            assert declared is not None
+            found = find_declared_targets(records, share, self, declared, centers=self.centers)
+            if found is None:
+                return
+            share, why = share.whole, "Most targets lie in a small part of target_bound. "
+        else:
+            found = find_targets(records, share, self, centers=self.centers)
+        self.middle, self.target_bound = found
+        self.notes.append(
+            f"{why}Targets are clipped to {self.middle:.4g} +- {self.target_bound:.4g}, found in the data for "
+            f"{share - (planned - self.terms.share):.1%} of the squared budget."
+        )
 
     def _solve(self) -> None:
         """The fit itself, once everything is known, and what is counted with it."""

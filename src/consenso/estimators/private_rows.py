@@ -152,22 +152,24 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
 
 
 def find_lengths(
-    records: Records, columns: Columns | None, share: float, stages: Stages, declared: float = MOST_ROW_BOUND
+    records: Records, columns: Columns | None, share: float, stages: Stages, declared: float | None = None
 ) -> RowMap:
     """Release how long rows are; declared: none is longer, or is shortened to that."""
-    lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
-    longest = min(declared, _longest_row(columns))
+    # In units of what was declared, so that the unit of a table does not matter.
+    unit = 1.0 if declared is None else declared
+    lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns), unit=unit)
+    longest = min(MOST_ROW_BOUND, _longest_row(columns)) if declared is None else declared
     if _are_few(LENGTHS_SHARE, stages.terms):
         scaled = None if columns is None else count_columns(records)
-        usual = None if declared == MOST_ROW_BOUND else declared
-        bound = _find_few_lengths(records, lengths, share, stages, scaled, usual)
+        usual = None if declared is None else 1.0
+        bound = unit * _find_few_lengths(records, lengths, share, stages, scaled, usual)
         return RowMap(row_bound=min(max(bound, LEAST_ROW_BOUND), longest), columns=columns)
     tail = _length_tail(share, count_columns(records), stages.terms)
     # No doubt: where a bound that is a little short would cost much, there is the reach below.
     found = search_quantiles(
         stages, "lengths of rows", share, records, lengths, 1, (0.0, 1 - tail), positive=True, doubt=0.0
     )
-    bound, middle = float(found.high[0]), float(found.middle[0])
+    bound, middle = unit * float(found.high[0]), unit * float(found.middle[0])
     if not stages.terms.counts and _closeness(count_columns(records), stages.terms) >= 1:
         bound += LENGTH_REACH * (bound - middle)
     bound = min(max(bound, LEAST_ROW_BOUND), longest)
@@ -206,24 +208,39 @@ def _longest_row(columns: Columns | None) -> float:
     return max(float(np.linalg.norm(reach)), LEAST_ROW_BOUND)
 
 
-def find_targets(records: Records, share: float, stages: Stages, *, centers: bool) -> tuple[float, float]:
-    """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
-    if _are_few(TARGETS_SHARE, stages.terms):
-        low, high = _find_few_targets(records, stages)
-        return _center(low, high, TARGET_REACH) if centers else (0.0, max(abs(low), abs(high)))
-    ends = (TARGET_TAIL, 1 - TARGET_TAIL)
-    found = search_quantiles(stages, "histograms of targets", share, records, _targets, 1, ends, positive=False)
-    low, high = float(found.low[0]), float(found.high[0])
+def find_targets(
+    records: Records, share: float, stages: Stages, *, centers: bool, declared: float | None = None
+) -> tuple[float, float]:
+    """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle.
+
+    declared: none is further from 0, or is moved to there.
+    """
+    # In units of what was declared, so that the unit of targets does not matter.
+    unit = 1.0 if declared is None else declared
+    low, high = _find_range(records, share, stages, partial(targets_of, unit=unit))
+    if declared is not None:
+        low, high = max(low, -1.0), min(high, 1.0)
     if not centers:
-        return 0.0, max(abs(low), abs(high), math.ulp(1.0))
+        return 0.0, unit * max(abs(low), abs(high), math.ulp(1.0))
+    return unit * (low / 2 + high / 2), unit * max(high / 2 - low / 2, math.ulp(1.0))
+
+
+def _find_range(
+    records: Records, share: float, stages: Stages, targets: Callable[[RowBatch], Array]
+) -> tuple[float, float]:
+    """Release how far targets reach to either side."""
+    if _are_few(TARGETS_SHARE, stages.terms):
+        return _reach(*_find_few_targets(records, stages, targets))
+    ends = (TARGET_TAIL, 1 - TARGET_TAIL)
+    found = search_quantiles(stages, "histograms of targets", share, records, targets, 1, ends, positive=False)
+    low, high, middle, inner = float(found.low[0]), float(found.high[0]), float(found.middle[0]), found.inner[:, 0]
     if stages.terms.counts:
-        return _center(low, high, TARGET_REACH)
-    most = float(np.clip(FAR_REACH * _closeness(count_columns(records), stages.terms), 1.0, FAR_REACH))
-    middle, inner = float(found.middle[0]), found.inner[:, 0]
-    return _center(
+        return _reach(low, high)
+    most = FAR_REACH * _closeness(count_columns(records), stages.terms)
+    most = float(np.clip(most, TARGET_REACH, FAR_REACH))
+    return (
         middle - _stretch(middle - float(inner[0]), middle - low, most),
         middle + _stretch(float(inner[1]) - middle, high - middle, most),
-        1.0,
     )
 
 
@@ -240,17 +257,18 @@ def _stretch(inner: float, outer: float, most: float) -> float:
     return min(max(end, NEAR_REACH * outer), most * outer)
 
 
-def _center(low: float, high: float, reach: float) -> tuple[float, float]:
-    """The middle of a range, and half of its width so many times."""
-    return low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
+def _reach(low: float, high: float) -> tuple[float, float]:
+    """A range around the same middle that is TARGET_REACH times as wide."""
+    more = (TARGET_REACH - 1) * (high / 2 - low / 2)
+    return low - more, high + more
 
 
-def _find_few_targets(records: Records, stages: Stages) -> tuple[float, float]:
+def _find_few_targets(records: Records, stages: Stages, targets: Callable[[RowBatch], Array]) -> tuple[float, float]:
     """The powers of two between which few targets lie, or a range between these if 0 is far from it."""
     terms, total = stages.terms, bound_total(stages.terms)
     first, second = _share_first(terms), _share_second(terms)
     planned = plan_histograms(stages, "histogram of targets", first, 1, times=1)
-    counts = release_histograms(stages, planned, 0, records, _targets, SIGNED_EDGES[None])
+    counts = release_histograms(stages, planned, 0, records, targets, SIGNED_EDGES[None])
     found = read_scales(counts, planned.scale(terms.adjacency), total)
     low, high = float(found.low[0]), float(found.high[0])
     ends = enclose(low, high)
@@ -259,7 +277,7 @@ def _find_few_targets(records: Records, stages: Stages) -> tuple[float, float]:
         return low, high
     edges = fine_edges(ends)
     planned = plan_histograms(stages, "targets between these", second, 1, times=1, bins=len(edges) - 1)
-    (fine,) = release_histograms(stages, planned, 0, records, _targets, edges[None])
+    (fine,) = release_histograms(stages, planned, 0, records, targets, edges[None])
     mean, spread = read_center(fine, edges, planned.scale(terms.adjacency), total)
     return mean - SPREADS_AROUND * spread, mean + SPREADS_AROUND * spread
 
@@ -283,12 +301,12 @@ def count_shortened(planned: Earlier, records: Records, bound: float, stages: St
 # Of the rows of a batch, wherever it is.
 
 
-def _targets(batch: RowBatch) -> Array:
-    return batch.targets[:, None]
+def targets_of(batch: RowBatch, unit: float) -> Array:
+    return batch.targets[:, None] / unit
 
 
-def _lengths(batch: RowBatch, rows: RowMap) -> Array:
-    return rows.measure(batch.X)[:, None]
+def _lengths(batch: RowBatch, rows: RowMap, unit: float) -> Array:
+    return rows.measure(batch.X)[:, None] / unit
 
 
 def count_long(batch: RowBatch, bound: float) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import default_penalty, make_request, penalty
+from consenso.estimators.fitting import MEASURING, default_penalty, make_request, penalty
 from consenso.estimators.frames import bound_of, feature_names_of, take_columns
 from consenso.estimators.learning import Fit
 from consenso.estimators.linear import FitOptions, PrivateLinearModel
@@ -113,7 +113,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     def _counts_residuals(self) -> bool:
         """Whether the solver may find out where residuals are clipped."""
-        return self.solver in ("auto", "preconditioned", "wide")
+        return self.solver in MEASURING
 
     def _l1_ratio(self) -> float:
         return 0.0
