@@ -620,6 +620,63 @@ def test_one_record_moves_what_is_asked_of_columns_by_no_more_than_declared(monk
             assert float(np.linalg.norm(here - there)) <= most * (1 + 1e-12)
 
 
+NARROW_TARGETS = "targets within parts of target_bound"
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("records", [150, 1500])
+def test_one_record_moves_what_is_asked_of_targets_by_no_more_than_declared(monkeypatch, adjacency, records) -> None:
+    rng = np.random.default_rng(4)
+    rows, targets = rng.normal(size=(records, 3)), 50.0 + rng.normal(size=records)
+    own = {"adjacency": adjacency, "epsilon": 3.0, "row_bound": 5.0, "target_bound": 300.0, "random_state": 0}
+    own |= {"records": records} if adjacency == "add-remove" else {}
+    exact, told = _counted(monkeypatch, lambda: consenso.PrivateRidge(**own).fit(rows, targets), None)
+    names = [planned.name for planned, _ in exact]
+    assert len(names[names.index(NARROW_TARGETS) :]) > 1, "so that targets are looked for"
+    for last in (1e300, -1e-300, 0.0, -50.0):
+        other = (rows, np.append(targets[:-1], last)) if adjacency == "replace-one" else (rows[:-1], targets[:-1])
+        moved, _ = _counted(monkeypatch, lambda other=other: consenso.PrivateRidge(**own).fit(*other), told)
+        for (planned, here), (_, there) in zip(exact, moved, strict=True):
+            most = planned.add_remove if adjacency == "add-remove" else planned.replace_one
+            assert float(np.linalg.norm(here - there)) <= most * (1 + 1e-12)
+
+
+def test_a_declared_bound_does_not_hide_where_targets_lie() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(400, 3))
+    years = 1990.0 + 10 * rows[:, 0] + 3 * rng.normal(size=400)
+    own = {"epsilon": 3.0, "row_bound": 5.0, "target_bound": 20_000.0, "random_state": 0}
+    model = consenso.PrivateRidge(**own).fit(rows, years)
+    assert NARROW_TARGETS in _names(model)
+    assert "Most targets lie in a small part of target_bound." in model.notes_[-1]
+    assert model.target_bound_ < 150
+    assert model.score(rows, years) > 0.8
+    assert 2.99 < model.guarantee_.epsilon(1e-5) <= 3.0
+    # The answer of the fit that does not ask is no better than a constant.
+    assert consenso.PrivateRidge(bounds="public", **own).fit(rows, years).score(rows, years) < 0.5
+
+
+def test_a_declared_target_bound_stays_where_targets_fill_it() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(400, 3))
+    targets = rows[:, 0] + 0.3 * rng.normal(size=400)
+    model = consenso.PrivateRidge(epsilon=3.0, row_bound=4.0, target_bound=3.0, random_state=0).fit(rows, targets)
+    assert model.target_bound_ == 3.0
+    assert NARROW_TARGETS in _names(model)
+    assert "histogram of targets" not in _names(model)
+    again = consenso.PrivateRidge(epsilon=3.0, row_bound=4.0, target_bound=3.0, bounds="public").fit(rows, targets)
+    assert again.card_.parameters.get("earlier", ()) == ()
+
+
+@pytest.mark.parametrize("solver", ["objective-perturbation", "dual-admm", "dp-sgd"])
+def test_nothing_is_asked_where_a_solver_cannot_share_its_budget(solver) -> None:
+    rows, labels = _few(4000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShorteningWarning)
+        model = _declared(solver=solver, adjacency="add-remove", records=4000).fit(rows, labels)
+    assert _names(model) == []
+
+
 def test_compiled_loops_count_the_same_rows_with_cells_of_very_different_sizes() -> None:
     from consenso.estimators.column_search import _count_apart
     from consenso.whole_steps import FEW_PRODUCTS
