@@ -128,7 +128,7 @@ class World:
     def join(self, seconds: float = 300.0) -> None:
         for thread in self.threads:
             thread.join(seconds)
-            assert not thread.is_alive(), "something did not end"
+            assert not thread.is_alive(), f"something did not end: {self.errors}"
 
     def close(self) -> None:
         for each in self.running:
