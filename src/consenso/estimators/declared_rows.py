@@ -49,10 +49,12 @@ LEAST_SHARE, MOST_SHARE, MOST_FOR_MEAN = 0.0005, 0.005, 0.01
 ASKING_NOISE, FEW_NOISE, FEWEST_NOISE, FEW_SHARE = 1 / 16, 1 / 8, 1 / 4, 0.02
 # Of normal numbers of one size the largest of some is so many times their lower quartile.
 NORMAL_QUARTILES = 6.0
-# A bound is that of few long rows, or of none, if most are shorter than this part of it. Where records times mu are
-# more than so many, shortened rows cost a fit more than noise does: then it bears wider bounds, in proportion, down to
-# a part of which most rows are longer unless their tails are heavy.
-SHORT, BEARS, SHORTEST, MOST_ROWS = 1 / 2, 500.0, 1 / 8, 1 / 2
+# A bound is that of few long rows, or of none, if no more rows than a part of them, and so many standard deviations of
+# noise, are longer than this part of it: half of a bound that one row in twenty exceeds is passed by a third of those
+# that lie along one direction. Where records times mu are more than so many, shortened rows cost a fit more than noise
+# does: then it bears wider bounds, in proportion, down to a part of which most rows are longer unless their tails are
+# heavy.
+SHORT, BEARS, SHORTEST, LONG_ROWS, CLEAR = 1 / 2, 500.0, 1 / 8, 1 / 8, 1.5
 # Rows are much shorter around their mean if that takes off all but one in so many of their length: the fit sees around
 # what columns lie by itself if that is up to the root of records times mu away, in the size of the columns; a part of
 # that, within a range. Noise in the mean row, over all columns, is at most half of what is left then.
@@ -176,7 +178,8 @@ def _find_shorter(records: Records, shares: DeclaredShares, stages: Stages, row_
     part = float(np.clip(SHORT * BEARS / many, SHORTEST, SHORT))
     test = partial(count_long, bound=part * row_bound)
     long = count_rows("number of rows longer than a part of row_bound", records, test, shares.short, stages)
-    if long > MOST_ROWS * stages.terms.records:
+    noise = 1 / (math.sqrt(shares.short) * stages.terms.whole_mu)
+    if long > LONG_ROWS * stages.terms.records + CLEAR * noise:
         leave_share(shares.lengths, stages)
         return None
     found = find_lengths(records, None, shares.lengths, stages, declared=row_bound)
@@ -206,7 +209,7 @@ def _find_means(records: Records, shares: DeclaredShares, stages: Stages, row_bo
         return None
     test = partial(_count_shorter, center=center, factor=_shorter_factor(stages.terms))
     shorter = count_rows("number of rows that are shorter around the mean", records, test, shares.shorter, stages)
-    if shorter <= MOST_ROWS * stages.terms.records:
+    if shorter <= stages.terms.records / 2:
         leave_share(shares.lengths, stages)
         return None
     ends = np.full(many, row_bound)
