@@ -65,10 +65,8 @@ CLEAR_LENGTHS = 16.0
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Few targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are
-# by itself. Many are as far away as their tails reach (`_stretch`), up to a limit, which is lower the louder noise is:
-# what is cut off pulls the mean to one side where one tail is long, but the fit counts targets and residuals in bins of
-# the bound, and after two steps that have its noise; that noise stays the same if the limit falls as records times mu
-# over columns do.
+# by itself. Many are as far away as their tails reach (`_stretch`), within limits: what is cut off pulls the mean to
+# one side where one tail is long, but the fit counts targets and residuals in bins of the bound.
 TARGET_REACH, FAR_REACH = 2.0, 4.0
 # Normal targets need half of this, and noise may have moved the end of a range in by half.
 NEAR_REACH = 3.0
@@ -236,25 +234,23 @@ def _find_range(
     low, high, middle, inner = float(found.low[0]), float(found.high[0]), float(found.middle[0]), found.inner[:, 0]
     if stages.terms.counts:
         return _reach(low, high)
-    most = FAR_REACH * _closeness(count_columns(records), stages.terms)
-    most = float(np.clip(most, TARGET_REACH, FAR_REACH))
     return (
-        middle - _stretch(middle - float(inner[0]), middle - low, most),
-        middle + _stretch(float(inner[1]) - middle, high - middle, most),
+        middle - _stretch(middle - float(inner[0]), middle - low),
+        middle + _stretch(float(inner[1]) - middle, high - middle),
     )
 
 
-def _stretch(inner: float, outer: float, most: float) -> float:
+def _stretch(inner: float, outer: float) -> float:
     """How far a tail reaches that one in 20 passes at `inner` and one in 200 at `outer`, from the median.
 
     From there on it is taken to grow in every power of ten by the same part of what it grew by in the one before, as it
-    did in the last one: to 1.5 times `outer` in all for normal targets, and to `most` times where it grows by as much
-    in each, as that of exponential ones, or by more. But to three times `outer` at least, if that is allowed.
+    did in the last one: to 1.5 times `outer` in all for normal targets, and to FAR_REACH times where it grows by as
+    much in each, as that of exponential ones, or by more. But to NEAR_REACH times `outer` at least.
     """
     last = max(outer - inner, 0.0)
     grows = last / inner if inner > 0 else math.inf
     end = outer + last * grows / (1 - grows) if grows < 1 else math.inf
-    return min(max(end, NEAR_REACH * outer), most * outer)
+    return min(max(end, NEAR_REACH * outer), FAR_REACH * outer)
 
 
 def _reach(low: float, high: float) -> tuple[float, float]:
