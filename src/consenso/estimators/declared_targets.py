@@ -24,9 +24,9 @@ from consenso.estimators.stages import Stages
 # Equal bins of the bound, and how many of them are a narrow range. Of normal targets half lie in one if the bound is
 # more than eleven standard deviations. The fit bears wider bounds where records are more than so many times the noise
 # of a count that has the whole budget. The noise of a bin, as a part of the records, for few of them.
-BINS, NARROW, BEARS, RANGE_NOISE = 32, 2, 1000.0, 1 / 9
+BINS, NARROW, BEARS, RANGE_NOISE = 32, 2, 250.0, 1 / 9
 # Few records: whether half of the targets are within this part of the bound of 0.
-SMALL = 1 / 4
+SMALL = 1 / 8
 # The noise of that, as a part of them, and what it may cost: of so few records targets are most of what is learnt, and
 # a bound that is far too wide costs many times what they vary.
 SMALL_NOISE, MOST_SHARE = 1 / 6, 0.08

@@ -17,8 +17,8 @@ from consenso.arrays import Array
 from consenso.estimators.column_scales import FALLING, USUAL, weigh_shapes
 from consenso.estimators.quantiles import EXPONENTS
 
-# Bins in a power of two.
-STEPS = 4
+# Bins in a power of two: more of them have more noise for lengths that scatter.
+STEPS = 2
 # Standard deviations of lengths around their middle, in powers of two: normalised rows; many columns of similar scales;
 # few columns; heavy tails.
 SPREADS = (0.03, 0.15, 0.3, 0.6, 1.2)

@@ -54,12 +54,11 @@ LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005
 # Fewer records: more rows may be longer than the bound, as many as so many standard deviations of noise, up to a part
 # of them. A bound that is too long costs noise then, and a shortened row little.
 LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
-# Few: noise outweighs what shortened rows lose, and the best public bounds of small development sets leave a fifth to a
-# half of the rows longer.
-FEW_TAIL = 0.25
-# They have one histogram, with as much of the budget that records are so many times the noise in a bin. With 12 one
-# bound in 150 was far too long where lengths scatter by a fifth of a power of two, with 16 none.
-CLEAR_LENGTHS = 16.0
+# But no more than that, and so many of few: rows whose lengths tell something lose it where they are shortened.
+FEW_TAIL = 0.1
+# They have one histogram, with as much of the budget that records are so many times the noise in a bin, over several of
+# which lengths may scatter.
+CLEAR_LENGTHS = 25.0
 # Many records for as many columns, so that noise moves a model less than shortened rows do: the bound is longer by a
 # part of what lies between the median length and it, and the longest rows are left alone. Many: records times mu are so
 # many times the columns.
