@@ -239,16 +239,17 @@ def test_bad_parameters_of_the_scaler(bad, message) -> None:
 def test_targets_are_clipped_where_their_tails_are_expected_to_end() -> None:
     from consenso.estimators.private_rows import FAR_REACH, NEAR_REACH, _stretch
 
-    def reach(law):
+    def reach(law, most=FAR_REACH):
         inner, outer = (float(law.isf(part) - law.median()) for part in (0.05, 0.005))
-        return _stretch(inner, outer) / outer
+        return _stretch(inner, outer, most) / outer
 
     for law in (stats.norm(), stats.uniform(), stats.beta(2, 5)):
         assert reach(law) == pytest.approx(NEAR_REACH), "it is over before, and noise may have moved the range in"
     assert NEAR_REACH < reach(stats.gennorm(1.2)) < FAR_REACH
     for law in (stats.lognorm(1.0), stats.t(2.0), stats.cauchy()):
         assert reach(law) == FAR_REACH, "nobody knows where it ends"
-    assert _stretch(0.0, 1.0) == FAR_REACH
+    assert _stretch(0.0, 1.0, 3.0) == 3.0
+    assert reach(stats.norm(), most=1.0) == 1.0
 
 
 def test_quantiles_within_the_range_are_found_in_the_same_counts() -> None:

@@ -54,18 +54,21 @@ LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005
 # Fewer records: more rows may be longer than the bound, as many as so many standard deviations of noise, up to a part
 # of them. A bound that is too long costs noise then, and a shortened row little.
 LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
-# But no more than that, and so many of few: rows whose lengths tell something lose it where they are shortened.
-FEW_TAIL = 0.1
+# What noise adds outweighs what shortened rows lose, and the best public bounds of small development sets leave a fifth
+# to a half of the rows longer; but rows whose lengths tell something lose it where they are shortened.
+FEW_TAIL = 0.25
 # They have one histogram, with as much of the budget that records are so many times the noise in a bin, over several of
 # which lengths may scatter.
-CLEAR_LENGTHS = 25.0
+CLEAR_LENGTHS = 16.0
 # Many records for as many columns, so that noise moves a model less than shortened rows do: the bound is longer by a
 # part of what lies between the median length and it, and the longest rows are left alone. Many: records times mu are so
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Few targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are
-# by itself. Many are as far away as their tails reach (`_stretch`), within limits: what is cut off pulls the mean to
-# one side where one tail is long, but the fit counts targets and residuals in bins of the bound.
+# by itself. Many are as far away as their tails reach (`_stretch`), up to a limit, which is lower the louder noise is:
+# what is cut off pulls the mean to one side where one tail is long, but the fit counts targets and residuals in bins of
+# the bound, and after two steps that have its noise; that noise stays the same if the limit falls as records times mu
+# over columns do.
 TARGET_REACH, FAR_REACH = 2.0, 4.0
 # Normal targets need half of this, and noise may have moved the end of a range in by half.
 NEAR_REACH = 3.0
@@ -133,10 +136,16 @@ def _length_tail(share: float, columns: int, terms: PrivacyParams) -> float:
     if terms.counts:
         return LENGTH_TAIL
     hidden = min(LENGTH_NOISES * noise_of(share, 1, terms) / terms.records, MOST_LENGTH_TAIL)
-    # What noise adds to the error of a model is like the square of columns over records times mu, and so is what rows
-    # that are shortened may add.
-    hurt = min(LENGTH_TAIL / _closeness(columns, terms) ** 2, FEW_TAIL)
-    return max(hidden, hurt, LENGTH_TAIL)
+    return max(hidden, _noise_tail(columns, terms), LENGTH_TAIL)
+
+
+def _noise_tail(columns: int, terms: PrivacyParams) -> float:
+    """The share of rows that may be longer for what noise costs.
+
+    What noise adds to the error of a model is like the square of columns over records times mu, and so is what rows
+    that are shortened may add.
+    """
+    return min(LENGTH_TAIL / _closeness(columns, terms) ** 2, FEW_TAIL)
 
 
 def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap:
@@ -181,7 +190,7 @@ def _find_few_lengths(
     scaled: int | None,
     usual: float | None,
 ) -> float:
-    """The length that FEW_TAIL of few rows exceeds.
+    """The length that a part of few rows exceeds.
 
     scaled: the number of columns, if they were brought to size 1. usual: a length that they are rather near than far
     from.
@@ -189,7 +198,8 @@ def _find_few_lengths(
     planned = plan_histograms(stages, "lengths of rows", share, 1, times=1, bins=len(LENGTH_EDGES) - 1)
     (counts,) = release_histograms(stages, planned, 0, records, lengths, LENGTH_EDGES[None])
     noise = planned.scale(stages.terms.adjacency)
-    return read_length(counts, noise, bound_total(stages.terms), 1 - FEW_TAIL, scaled, usual)
+    level = 1 - _noise_tail(count_columns(records), stages.terms)
+    return read_length(counts, noise, bound_total(stages.terms), level, scaled, usual)
 
 
 def _closeness(many: int, terms: PrivacyParams) -> float:
@@ -233,23 +243,25 @@ def _find_range(
     low, high, middle, inner = float(found.low[0]), float(found.high[0]), float(found.middle[0]), found.inner[:, 0]
     if stages.terms.counts:
         return _reach(low, high)
+    most = FAR_REACH * _closeness(count_columns(records), stages.terms)
+    most = float(np.clip(most, TARGET_REACH, FAR_REACH))
     return (
-        middle - _stretch(middle - float(inner[0]), middle - low),
-        middle + _stretch(float(inner[1]) - middle, high - middle),
+        middle - _stretch(middle - float(inner[0]), middle - low, most),
+        middle + _stretch(float(inner[1]) - middle, high - middle, most),
     )
 
 
-def _stretch(inner: float, outer: float) -> float:
+def _stretch(inner: float, outer: float, most: float) -> float:
     """How far a tail reaches that one in 20 passes at `inner` and one in 200 at `outer`, from the median.
 
     From there on it is taken to grow in every power of ten by the same part of what it grew by in the one before, as it
-    did in the last one: to 1.5 times `outer` in all for normal targets, and to FAR_REACH times where it grows by as
-    much in each, as that of exponential ones, or by more. But to NEAR_REACH times `outer` at least.
+    did in the last one: to 1.5 times `outer` in all for normal targets, and to `most` times where it grows by as much
+    in each, as that of exponential ones, or by more. But to three times `outer` at least, if that is allowed.
     """
     last = max(outer - inner, 0.0)
     grows = last / inner if inner > 0 else math.inf
     end = outer + last * grows / (1 - grows) if grows < 1 else math.inf
-    return min(max(end, NEAR_REACH * outer), FAR_REACH * outer)
+    return min(max(end, NEAR_REACH * outer), most * outer)
 
 
 def _reach(low: float, high: float) -> tuple[float, float]:
