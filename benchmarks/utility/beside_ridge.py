@@ -6,7 +6,8 @@
 For each estimator and budget the geometric mean over tables of its error over that of `PrivateRidge`, squared and
 absolute, nothing set. Tables are read as in `packaged`: all packages, at most 20,000 whole rows, without the 48 tables
 of that module, those with the same rows and columns once. A hash of their names divides them by four: on the first 60
-of quarter 0 the 1-norm was chosen, quarters 1 and 2 were looked at once, after it; quarter 3 was not looked at.
+of quarter 0 the 1-norm was chosen, quarters 1 and 2 were looked at once, after it; quarter 3 is that of
+`generous_bounds`.
 """
 
 from __future__ import annotations
