@@ -122,7 +122,7 @@ class ChangedRows:
         )
 
 
-def share_declared(records: Records, terms: PrivacyParams, row_bound: float, *, centers: bool) -> DeclaredShares | None:
+def share_declared(records: Records, terms: PrivacyParams, *, centers: bool) -> DeclaredShares | None:
     """What it costs to look at rows whose bound was declared, from public facts; None where nothing is asked."""
     if terms.counts:
         return None

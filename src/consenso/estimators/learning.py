@@ -56,8 +56,8 @@ class Fit(Stages):
     real ones; None for labels. labels: known ones, or the labels themselves, (rows,), where it is not known which there
     are; check_found: refuses classes that were found. person: the number of the person of each row, (rows,), and cap,
     which is chosen where it is None. sample_weight: (rows,), within the bound of the terms. centers: whether there is
-    an intercept. looks_at_rows: whether a given bound may be looked at: columns of very different sizes, and the number
-    of rows that it shortens. recall: that
+    an intercept. looks_at_bounds: whether bounds that were given may be looked at: columns of very
+    different sizes, rows and targets far within theirs, and the number of rows that they shorten. recall: that
     of a threshold, and the reach of its scores. prior: what an earlier fit released. A table in storage (X) has its
     targets and weights itself: weights and declared, its classes, say which.
 
@@ -87,7 +87,7 @@ class Fit(Stages):
         person: IntArray | None = None,
         cap: int | None = None,
         sample_weight: Array | None = None,
-        looks_at_rows: bool = True,
+        looks_at_bounds: bool = True,
         class_weights: ClassWeights | None = None,
         recall: tuple[float, float] | None = None,
         prior: Prior | None = None,
@@ -106,10 +106,10 @@ class Fit(Stages):
         self.rows = RowMap(row_bound=terms.row_bound) if rows is None else rows
         given = terms.row_bound is not None and rows is None
         # A model that goes on from another one has its columns.
-        self.looks_at_columns = looks_at_rows and given and prior is None
-        self.looks_at_targets = looks_at_rows and rows is None and prior is None
+        self.looks_at_columns = looks_at_bounds and given and prior is None
+        self.looks_at_targets = looks_at_bounds and rows is None and prior is None
         # Where the number of records is public, there is a share of shortened rows to speak of.
-        self.counts_rows = looks_at_rows and given and terms.adjacency == "replace-one"
+        self.counts_rows = looks_at_bounds and given and terms.adjacency == "replace-one"
         self.notes: list[str] = []
         self.shortened, self.threshold, self.finds_rows = 0.0, 0.0, False
         self.planned: Plan | None = None  # without its seed
@@ -137,7 +137,7 @@ class Fit(Stages):
         elif terms.row_bound is None:
             row_shares = share_rows(seen, terms)
         elif looks and self.looks_at_columns and _bears_new_units(request):
-            row_shares = share_declared(seen, terms, terms.row_bound, centers=self.centers)
+            row_shares = share_declared(seen, terms, centers=self.centers)
         target_share: float | TargetShares | None = None
         if terms.is_private and real:
             if terms.target_bound is None:
