@@ -228,12 +228,14 @@ def test_bounds_and_weights_that_are_found_are_those_of_a_table_in_memory(change
     assert found.guarantee_ == expected.guarantee_
 
 
-def test_a_target_bound_that_is_found(table, folder) -> None:
-    settings = {"epsilon": 1.0, "delta": 1e-6, "random_state": 1}
+@pytest.mark.parametrize("declared", [None, 1e4], ids=["nobody declared", "far too wide"])
+def test_a_target_bound_that_is_found(table, folder, declared) -> None:
+    settings = {"epsilon": 1.0, "delta": 1e-6, "random_state": 1, "target_bound": declared}
     expected = PrivateRidge(**settings).fit(table.drop("x0").to_numpy(), table["x0"].to_numpy())
     found = PrivateRidge(**settings).fit(folder / "*.parquet", "x0")
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert found.target_bound_ == expected.target_bound_
+    assert found.target_bound_ < 100
 
 
 def test_people_of_a_table_in_storage(table, tmp_path, monkeypatch) -> None:
