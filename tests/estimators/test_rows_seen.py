@@ -309,7 +309,7 @@ def test_targets_get_a_wider_bound_where_noise_is_small_for_as_many_columns() ->
     for columns in (4, 250):
         model = made("PrivateRidge", row_bound=1.0).fit(rng.uniform(-0.1, 0.1, (20_000, columns)), targets)
         bounds.append(model.target_bound_)
-    # As far as the tail is expected to reach: twice the range at least, four times at most.
+    # As far as the tail is expected to reach: twice the range where noise is loud, and up to four times.
     assert 1.3 * bounds[1] <= bounds[0] <= 2 * bounds[1]
 
 
@@ -653,6 +653,17 @@ def test_a_declared_bound_does_not_hide_where_targets_lie() -> None:
     assert 2.99 < model.guarantee_.epsilon(1e-5) <= 3.0
     # The answer of the fit that does not ask is no better than a constant.
     assert consenso.PrivateRidge(bounds="public", **own).fit(rows, years).score(rows, years) < 0.5
+
+
+def test_a_fit_that_goes_on_keeps_to_the_targets_that_were_found() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(800, 3))
+    years = 1990.0 + 10 * rows[:, 0] + 3 * rng.normal(size=800)
+    model = consenso.PrivateRidge(epsilon=3.0, row_bound=5.0, target_bound=20_000.0, random_state=0)
+    first = model.partial_fit(rows[:400], years[:400]).target_bound_
+    assert first < 150
+    assert model.partial_fit(rows[400:], years[400:]).target_bound_ == first
+    assert model.score(rows, years) > 0.85, "with the declared bound it was worse than the mean"
 
 
 def test_a_declared_target_bound_stays_where_targets_fill_it() -> None:

@@ -56,10 +56,10 @@ class Fit(Stages):
     real ones; None for labels. labels: known ones, or the labels themselves, (rows,), where it is not known which there
     are; check_found: refuses classes that were found. person: the number of the person of each row, (rows,), and cap,
     which is chosen where it is None. sample_weight: (rows,), within the bound of the terms. centers: whether there is
-    an intercept. looks_at_bounds: whether bounds that were given may be looked at: columns of very
-    different sizes, rows and targets far within theirs, and the number of rows that they shorten. recall: that
-    of a threshold, and the reach of its scores. prior: what an earlier fit released. A table in storage (X) has its
-    targets and weights itself: weights and declared, its classes, say which.
+    an intercept. looks_at_bounds: whether bounds that were given may be looked at: columns of very different
+    sizes, rows and targets far within theirs, and the number of rows that they shorten. recall: that of a threshold,
+    and the reach of its scores. prior: what an earlier fit released. A table in storage (X) has its targets and weights
+    itself: weights and declared, its classes, say which.
 
     `learn` leaves a model in the units of the columns, the map of its rows, and the guarantee. shortened: noisy share
     of the rows that were longer than a bound that was given, 0 where it was not counted. notes: sentences for whoever

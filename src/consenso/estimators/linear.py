@@ -158,7 +158,8 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
         terms = terms_of(self, owner, rows if person is None else int(person.max()) + 1)
         if terms.is_private and self.row_bound is None:
             terms = replace(terms, row_bound=bound if known is None else known.rows.row_bound)
-        if terms.is_private and known is not None and terms.target_bound is None:
+        # A fit that goes on keeps to what an earlier call found within the declared bound.
+        if terms.is_private and known is not None and (prior is None or terms.target_bound is None):
             terms = replace(terms, target_bound=known.target_bound)
         if person is not None:
             terms = replace(terms, unit="person", rows_per_unit=KEPT * int(options.rows_per_person or 1))
